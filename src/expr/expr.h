@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Expression trees: immutable, counted. Building checks shapes only; gar_expr_type checks names and types against a schema. */
+#ifndef GAR_EXPR_EXPR_H
+#define GAR_EXPR_EXPR_H
+
+#include "arrow/batch.h"
+#include "arrow/value.h"
+#include "expr/function.h"
+
+/* Deeper trees are refused when built, so that walks may recurse. */
+#define GAR_EXPR_DEPTH_MAX 1000
+
+enum gar_expr_kind {
+    GAR_EXPR_COLUMN,  /* name */
+    GAR_EXPR_LITERAL, /* value */
+    GAR_EXPR_CALL,    /* function, args */
+    GAR_EXPR_CAST,    /* args[0], type, is_try */
+    GAR_EXPR_ALIAS,   /* args[0], name */
+    GAR_EXPR_IN_LIST, /* args[0] in set (a FLAT column, nulls in it match nothing) */
+};
+
+struct gar_expr {
+    int64_t refs; /* atomic */
+    enum gar_expr_kind kind;
+    int32_t depth;
+    char *name;             /* COLUMN, ALIAS; owned */
+    struct gar_value value; /* LITERAL; owned */
+    const struct gar_function *function; /* CALL; static */
+    struct gar_type type;   /* CAST */
+    bool is_try;            /* CAST */
+    int64_t arg_count;
+    struct gar_expr **args; /* owned references */
+    struct gar_column *set; /* IN_LIST; owned */
+};
+
+struct gar_expr *gar_expr_ref(const struct gar_expr *expr);
+void gar_expr_unref(struct gar_expr *expr);
+
+/* Builders: borrow their arguments (references are taken), give a new reference in *out. Errors: GAR_ERR_NOMEM,
+ * GAR_ERR_VALUE (depth, argument count naming function and counts). */
+GAR_MUST_USE enum gar_status gar_expr_new_column(const char *name, struct gar_expr **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_expr_new_literal(const struct gar_value *value, struct gar_expr **out,
+                                                  struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_expr_new_call(const struct gar_function *function, struct gar_expr *const *args,
+                                               int64_t count, struct gar_expr **out, struct gar_error *err);
+/* By name in functions.def; unknown names list the nearest ones. */
+GAR_MUST_USE enum gar_status gar_expr_new_call_by_name(const char *name, struct gar_expr *const *args, int64_t count,
+                                                       struct gar_expr **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_expr_new_cast(struct gar_expr *arg, struct gar_type type, bool is_try,
+                                               struct gar_expr **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_expr_new_alias(struct gar_expr *arg, const char *name, struct gar_expr **out,
+                                                struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_expr_new_in_list(struct gar_expr *arg, struct gar_column *set, struct gar_expr **out,
+                                                  struct gar_error *err);
+/* The same node with other arguments (for rewrites). */
+GAR_MUST_USE enum gar_status gar_expr_with_args(const struct gar_expr *expr, struct gar_expr *const *args,
+                                                struct gar_expr **out, struct gar_error *err);
+
+/* Type of the result over rows of `schema`. Errors: GAR_ERR_COLUMN with near names, GAR_ERR_TYPE naming function, types
+ * and what it takes. Aggregates are allowed only if allow_aggregates, and not inside each other. */
+GAR_MUST_USE enum gar_status gar_expr_type(const struct gar_expr *expr, const struct gar_schema *schema,
+                                           bool allow_aggregates, struct gar_type *out, struct gar_error *err);
+/* The output column's name: the alias, else the name of the leftmost column in it, else "literal"
+ * ("count" for a call without columns: the function's name). Owned by expr. */
+const char *gar_expr_name(const struct gar_expr *expr);
+/* As text a user could have written in SQL: (a + 1) * b, s like 'x%', cast(a as int64). */
+void gar_expr_print(const struct gar_expr *expr, struct gar_strbuf *out);
+bool gar_expr_equal(const struct gar_expr *a, const struct gar_expr *b);
+bool gar_expr_has_aggregate(const struct gar_expr *expr);
+/* Does it name no column and call no volatile function (so that it can be folded)? */
+bool gar_expr_is_constant(const struct gar_expr *expr);
+/* Calls visit(name, context) for each column named, duplicates included. */
+void gar_expr_visit_columns(const struct gar_expr *expr, void (*visit)(const char *name, void *context), void *context);
+
+#endif

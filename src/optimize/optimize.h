@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules plan -> plan, each with a name that can be switched off. */
+#ifndef GAR_OPTIMIZE_OPTIMIZE_H
+#define GAR_OPTIMIZE_OPTIMIZE_H
+
+#include "plan/plan.h"
+
+int64_t gar_optimize_rule_count(void);
+const char *gar_optimize_rule_name(int64_t i);
+
+/* Applies all rules but those named in disabled (NULL-terminated array or NULL). fired, if given, gets the names of
+ * the rules that changed something, comma-separated. Results of the plan stay equal. Threads: any; never blocks. */
+GAR_MUST_USE enum gar_status gar_optimize(const struct gar_plan *plan, const char *const *disabled,
+                                          struct gar_strbuf *fired, struct gar_plan **out, struct gar_error *err);
+
+#endif
