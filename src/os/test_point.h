@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Named places where tests may disturb the schedule. Compiled to nothing outside sanitizer builds. */
+#ifndef GAR_OS_TEST_POINT_H
+#define GAR_OS_TEST_POINT_H
+
+#include "base/attrs.h"
+
+#if defined(GAR_SANITIZED)
+#define GAR_TEST_POINT(name) gar_test_point(name)
+#else
+#define GAR_TEST_POINT(name) ((void)0)
+#endif
+
+/* From now on test points yield or sleep at random, up to delay_us_max; seed 0 switches off. */
+void gar_test_point_set(uint64_t seed, int64_t delay_us_max);
+void gar_test_point(const char *name);
+
+#endif
