@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Public expression functions: thin wrappers over expr/ and sql/. */
+#include <gar/gar.h>
+#include <string.h>
+
+#include "arrow/abi.h"
+#include "arrow/gather.h"
+#include "base/alloc.h"
+#include "base/utf8.h"
+#include "engine/engine_priv.h"
+#include "expr/program.h"
+#include "sql/expression.h"
+
+static enum gar_status take_text(struct gar_strbuf *text, char **out, struct gar_error *err)
+{
+    if (text->data == NULL && !text->failed) {
+        gar_strbuf_append(text, "");
+    }
+    char *taken = gar_strbuf_take(text);
+    if (taken == NULL) {
+        return gar_error_nomem(err, text->size);
+    }
+    *out = taken;
+    return GAR_OK;
+}
+
+static enum gar_status parse_type(const char *text, struct gar_type *out, struct gar_error *err)
+{
+    if (text == NULL) {
+        return gar_error_set(err, GAR_ERR_VALUE, "no type given");
+    }
+    return gar_type_parse(text, (int64_t)strlen(text), out, err);
+}
+
+void gar_text_free(char *text)
+{
+    gar_free(text);
+}
+
+enum gar_status gar_type_canonical(const char *type, char **out, struct gar_error *err)
+{
+    struct gar_type parsed;
+    GAR_TRY(parse_type(type, &parsed, err));
+    struct gar_strbuf text = {0};
+    gar_type_print(parsed, &text);
+    return take_text(&text, out, err);
+}
+
+enum gar_status gar_type_to_arrow(const char *type, struct ArrowSchema *out, struct gar_error *err)
+{
+    struct gar_type parsed;
+    GAR_TRY(parse_type(type, &parsed, err));
+    return gar_type_export(parsed, "", true, GAR_TEXT_LARGE_OFFSETS, out, err);
+}
+
+enum gar_status gar_type_from_arrow(const struct ArrowSchema *schema, char **out, struct gar_error *err)
+{
+    struct gar_type parsed;
+    GAR_TRY(gar_type_import(schema, &parsed, err));
+    struct gar_strbuf text = {0};
+    gar_type_print(parsed, &text);
+    return take_text(&text, out, err);
+}
+
+enum gar_status gar_expr_column(const char *name, struct gar_expr **out, struct gar_error *err)
+{
+    return gar_expr_new_column(name, out, err);
+}
+
+enum gar_status gar_expr_null(struct gar_expr **out, struct gar_error *err)
+{
+    const struct gar_value value = {.is_valid = false};
+    return gar_expr_new_literal(&value, out, err);
+}
+
+enum gar_status gar_expr_bool(bool value, struct gar_expr **out, struct gar_error *err)
+{
+    const struct gar_value v = {.type = gar_type_of(GAR_BOOL), .is_valid = true, .boolean = value};
+    return gar_expr_new_literal(&v, out, err);
+}
+
+enum gar_status gar_expr_int64(int64_t value, struct gar_expr **out, struct gar_error *err)
+{
+    const struct gar_value v = {.type = gar_type_of(GAR_INT64), .is_valid = true, .i64 = value};
+    return gar_expr_new_literal(&v, out, err);
+}
+
+enum gar_status gar_expr_uint64(uint64_t value, struct gar_expr **out, struct gar_error *err)
+{
+    const struct gar_value v = {.type = gar_type_of(GAR_UINT64), .is_valid = true, .u64 = value};
+    return gar_expr_new_literal(&v, out, err);
+}
+
+enum gar_status gar_expr_float64(double value, struct gar_expr **out, struct gar_error *err)
+{
+    const struct gar_value v = {.type = gar_type_of(GAR_FLOAT64), .is_valid = true, .f64 = value};
+    return gar_expr_new_literal(&v, out, err);
+}
+
+static enum gar_status literal_text(enum gar_type_id id, const char *data, int64_t bytes, struct gar_expr **out,
+                                    struct gar_error *err)
+{
+    struct gar_value value;
+    GAR_TRY(gar_value_from_text(gar_type_of(id), data, bytes, &value, err));
+    const enum gar_status status = gar_expr_new_literal(&value, out, err);
+    gar_value_destroy(&value);
+    return status;
+}
+
+enum gar_status gar_expr_string(const char *data, int64_t bytes, struct gar_expr **out, struct gar_error *err)
+{
+    const int64_t bad = gar_utf8_first_bad(data, bytes);
+    if (bad >= 0) {
+        return gar_error_set(err, GAR_ERR_VALUE, "text is not valid UTF-8 at byte %lld; pass bytes instead",
+                             (long long)bad);
+    }
+    return literal_text(GAR_STRING, data, bytes, out, err);
+}
+
+enum gar_status gar_expr_binary(const void *data, int64_t bytes, struct gar_expr **out, struct gar_error *err)
+{
+    return literal_text(GAR_BINARY, data, bytes, out, err);
+}
+
+enum gar_status gar_expr_typed(const char *type, const char *data, int64_t bytes, struct gar_expr **out,
+                               struct gar_error *err)
+{
+    struct gar_type parsed;
+    GAR_TRY(parse_type(type, &parsed, err));
+    struct gar_expr *text = NULL;
+    struct gar_expr *cast = NULL;
+    GAR_TRY(gar_expr_string(data, bytes, &text, err));
+    enum gar_status status = gar_expr_new_cast(text, parsed, false, &cast, err);
+    gar_expr_unref(text);
+    struct gar_value value = {.is_valid = false};
+    if (status == GAR_OK) {
+        status = gar_expr_fold(cast, &value, err);
+        gar_expr_unref(cast);
+    }
+    if (status == GAR_OK) {
+        status = gar_expr_new_literal(&value, out, err);
+        gar_value_destroy(&value);
+    }
+    return status;
+}
+
+enum gar_status gar_expr_call(const char *function, struct gar_expr *const *args, int64_t count, struct gar_expr **out,
+                              struct gar_error *err)
+{
+    return gar_expr_new_call_by_name(function, args, count, out, err);
+}
+
+enum gar_status gar_expr_cast(struct gar_expr *arg, const char *type, bool is_try, struct gar_expr **out,
+                              struct gar_error *err)
+{
+    struct gar_type parsed;
+    GAR_TRY(parse_type(type, &parsed, err));
+    return gar_expr_new_cast(arg, parsed, is_try, out, err);
+}
+
+enum gar_status gar_expr_alias(struct gar_expr *arg, const char *name, struct gar_expr **out, struct gar_error *err)
+{
+    return gar_expr_new_alias(arg, name, out, err);
+}
+
+enum gar_status gar_expr_is_in(struct gar_expr *arg, const struct ArrowSchema *schema, struct ArrowArray *array,
+                               struct gar_expr **out, struct gar_error *err)
+{
+    struct gar_column *values = NULL;
+    struct gar_column *flat = NULL;
+    GAR_TRY(gar_column_import(schema, array, gar_memory_system(), &values, err));
+    enum gar_status status = gar_column_flatten(values, gar_memory_system(), &flat, err);
+    gar_column_unref(values);
+    if (status == GAR_OK) {
+        status = gar_expr_new_in_list(arg, flat, out, err);
+        gar_column_unref(flat);
+    }
+    return status;
+}
+
+enum gar_status gar_expr_parse(const char *sql, int64_t bytes, const struct gar_frame *frame, struct gar_expr **out,
+                               struct gar_error *err)
+{
+    return gar_sql_parse_expression(sql, bytes, frame == NULL ? NULL : frame->plan->schema, out, err);
+}
+
+enum gar_status gar_expr_parse_list(const char *sql, int64_t bytes, const struct gar_frame *frame,
+                                    struct gar_expr ***out, int64_t *out_count, struct gar_error *err)
+{
+    return gar_sql_parse_list(sql, bytes, frame == NULL ? NULL : frame->plan->schema, out, out_count, err);
+}
+
+void gar_expr_list_free(struct gar_expr **list, int64_t count)
+{
+    for (int64_t i = 0; list != NULL && i < count; i++) {
+        gar_expr_unref(list[i]);
+    }
+    gar_free(list);
+}
+
+struct gar_expr *gar_expr_retain(struct gar_expr *expr)
+{
+    return gar_expr_ref(expr);
+}
+
+void gar_expr_release(struct gar_expr *expr)
+{
+    gar_expr_unref(expr);
+}
+
+const char *gar_expr_output_name(const struct gar_expr *expr)
+{
+    return gar_expr_name(expr);
+}
+
+enum gar_status gar_expr_to_text(const struct gar_expr *expr, char **out, struct gar_error *err)
+{
+    struct gar_strbuf text = {0};
+    gar_expr_print(expr, &text);
+    return take_text(&text, out, err);
+}
+
+enum gar_status gar_expr_type_text(const struct gar_expr *expr, const struct gar_frame *frame, char **out,
+                                   struct gar_error *err)
+{
+    struct gar_type type;
+    GAR_TRY(gar_expr_type(expr, frame->plan->schema, true, &type, err));
+    struct gar_strbuf text = {0};
+    gar_type_print(type, &text);
+    return take_text(&text, out, err);
+}
+
+int64_t gar_registry_count(void)
+{
+    return gar_function_count();
+}
+
+bool gar_registry_get(int64_t i, struct gar_function_description *out)
+{
+    if (i < 0 || i >= gar_function_count()) {
+        return false;
+    }
+    const struct gar_function_info *info = gar_function_info(gar_function_at(i));
+    const struct gar_function_description row = {
+        .struct_bytes = sizeof row,
+        .name = info->name,
+        .sql = info->sql,
+        .signature = info->signature,
+        .summary = info->summary,
+        .group = info->group,
+        .args_min = info->args_min,
+        .args_max = info->args_max,
+        .is_aggregate = info->kind == GAR_FUNCTION_AGGREGATE,
+    };
+    const size_t bytes = out->struct_bytes < sizeof row ? out->struct_bytes : sizeof row;
+    memcpy(out, &row, bytes);
+    return true;
+}
