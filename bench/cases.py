@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cases of the benchmark, in the order they are run, and how two results are compared."""
+
+from decimal import Decimal
+
+# name -> (what is measured, calls per run)
+CASES = {
+    "q1": ("TPC-H Q1, SF1, Parquet", 1),
+    "q6": ("TPC-H Q6, SF1, Parquet", 1),
+    "csv_max": ("lineitem CSV, 731 MB: max of all 16 typed columns", 1),
+    "parquet_stream": ("lineitem Parquet, every column, as an Arrow stream", 1),
+    "parquet_table": ("lineitem Parquet, every column, to_arrow()", 1),
+    "filter_clustered": ("1 % of the rows by a clustered key, every column", 1),
+    "filter_scattered": ("1 % of the rows by a scattered key, every column", 1),
+    "group_flags": ("group by two strings of few values: sum, count", 1),
+    "group_orderkey": ("group by l_orderkey, 1.5 million groups: sum", 1),
+    "small_query": ("1,000-row table in memory: filter, group, sum; a thousand times", 1000),
+}
+
+
+def canonical(result):
+    """Plain sorted rows of whatever an engine returned; names do not count, values and order of columns do."""
+    if hasattr(result, "to_pydict") and hasattr(result, "num_rows"):
+        return summary_of_table(result)
+    if isinstance(result, dict):
+        rows = list(zip(*result.values(), strict=True))
+    else:
+        rows = [tuple(row.values()) if isinstance(row, dict) else tuple(row) for row in result]
+    return sorted((tuple(plain(value) for value in row) for row in rows), key=repr)
+
+
+def summary_of_table(table):
+    """A large Arrow table as one row per column: count of values, minimum, maximum, sum or length."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rows = [("rows", table.num_rows)]
+    for index in range(table.num_columns):
+        column = table.column(index)
+        kind = column.type
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        if str(kind) in ("string", "string_view", "large_string"):
+            texts = column.cast(pa.large_string())
+            lengths = pc.sum(pc.binary_length(texts)).as_py()
+            rows.append((index, len(texts) - texts.null_count, pc.min(texts).as_py(), pc.max(texts).as_py(), lengths))
+            continue
+        total = None
+        if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+            total = plain(pc.sum(column).as_py())
+        least, most = plain(pc.min(column).as_py()), plain(pc.max(column).as_py())
+        rows.append((index, len(column) - column.null_count, least, most, total))
+    return rows
+
+
+def plain(value):
+    """One value in a form that compares across engines and goes through JSON. Decimals keep their digits."""
+    if isinstance(value, Decimal):
+        return "#" + format(value.normalize(), "f")
+    if hasattr(value, "isoformat"):
+        return value.isoformat()[:10]
+    return value
+
+
+SAME, ROUNDED, DIFFERS = "same", "rounded", "DIFFERS"
+
+
+def compare(left, right):
+    """SAME: decimals equal digit by digit, floats to nine digits. ROUNDED: numbers to six digits. Else DIFFERS."""
+    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        if len(left) != len(right):
+            return DIFFERS
+        found = {compare(a, b) for a, b in zip(left, right, strict=True)}
+        return next((worst for worst in (DIFFERS, ROUNDED) if worst in found), SAME)
+    if left == right:
+        return SAME
+    if not (is_number(left) and is_number(right)):
+        return DIFFERS
+    are_decimals = isinstance(left, str) and isinstance(right, str)
+    a, b = as_float(left), as_float(right)
+    distance = abs(a - b) / max(abs(a), abs(b))
+    if distance <= 1e-9 and not are_decimals:
+        return SAME
+    return ROUNDED if distance <= 1e-6 else DIFFERS
+
+
+def is_number(value):
+    if isinstance(value, str):
+        return value.startswith("#")
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def as_float(value):
+    return float(value[1:]) if isinstance(value, str) else float(value)
