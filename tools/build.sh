@@ -34,6 +34,8 @@ if [ ! -f "build/$kind/build.ninja" ] || [ "$(cat "build/$kind/.stamp" 2>/dev/nu
         { tail -n 30 "$log" >&2; exit 1; }
     printf '%s\n' "$stamp" >"build/$kind/.stamp"
 fi
+# Meson's own words, when a build file changed, go to the log.
+ninja -C "build/$kind" build.ninja >>"$log" 2>&1 || { tail -n 30 "$log" >&2; exit 1; }
 ninja -C "build/$kind" --quiet "$@"
 
 # The release build is installed into build/stage, and .venv sees the Python package there.
