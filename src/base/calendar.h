@@ -20,7 +20,7 @@ int32_t gar_days_in_month(int64_t year, int32_t month);
 /* days + months, the day cut to the length of the month reached. */
 int64_t gar_days_add_months(int64_t days, int64_t months);
 
-/* "2024-02-29" (also "+2024-..", years of 4 to 6 digits, optional minus). False if not a valid date. */
+/* "2024-02-29" (also "+2024-..", years of 4 to 7 digits, optional minus). False if not a valid date. */
 bool gar_parse_date(const char *text, int64_t bytes, int32_t *out_days);
 /* "12:34:56.789", seconds optional, up to nine digits of fraction; nanoseconds since midnight. */
 bool gar_parse_time(const char *text, int64_t bytes, int64_t *out_ns);
