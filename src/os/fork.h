@@ -8,7 +8,7 @@
 /* Counts the forks that led to this process; an object made under another number lost its threads. */
 uint64_t gar_fork_generation(void);
 
-/* Called around every fork in registration order (before: reverse). Lives for ever: use static storage. */
+/* Called around every fork, the newest first. Lives for ever: use static storage. */
 struct gar_fork_handler {
     void (*before)(void);
     void (*after_in_parent)(void);
