@@ -11,7 +11,7 @@
 #include "expr/program.h"
 #include "sql/expression.h"
 
-static enum gar_status take_text(struct gar_strbuf *text, char **out, struct gar_error *err)
+enum gar_status gar_engine_take_text(struct gar_strbuf *text, char **out, struct gar_error *err)
 {
     if (text->data == NULL && !text->failed) {
         gar_strbuf_append(text, "");
@@ -43,7 +43,7 @@ enum gar_status gar_type_canonical(const char *type, char **out, struct gar_erro
     GAR_TRY(parse_type(type, &parsed, err));
     struct gar_strbuf text = {0};
     gar_type_print(parsed, &text);
-    return take_text(&text, out, err);
+    return gar_engine_take_text(&text, out, err);
 }
 
 enum gar_status gar_type_to_arrow(const char *type, struct ArrowSchema *out, struct gar_error *err)
@@ -59,7 +59,7 @@ enum gar_status gar_type_from_arrow(const struct ArrowSchema *schema, char **out
     GAR_TRY(gar_type_import(schema, &parsed, err));
     struct gar_strbuf text = {0};
     gar_type_print(parsed, &text);
-    return take_text(&text, out, err);
+    return gar_engine_take_text(&text, out, err);
 }
 
 enum gar_status gar_expr_column(const char *name, struct gar_expr **out, struct gar_error *err)
@@ -217,7 +217,7 @@ enum gar_status gar_expr_to_text(const struct gar_expr *expr, char **out, struct
 {
     struct gar_strbuf text = {0};
     gar_expr_print(expr, &text);
-    return take_text(&text, out, err);
+    return gar_engine_take_text(&text, out, err);
 }
 
 enum gar_status gar_expr_type_text(const struct gar_expr *expr, const struct gar_frame *frame, char **out,
@@ -227,7 +227,7 @@ enum gar_status gar_expr_type_text(const struct gar_expr *expr, const struct gar
     GAR_TRY(gar_expr_type(expr, frame->plan->schema, true, &type, err));
     struct gar_strbuf text = {0};
     gar_type_print(type, &text);
-    return take_text(&text, out, err);
+    return gar_engine_take_text(&text, out, err);
 }
 
 int64_t gar_registry_count(void)

@@ -6,7 +6,6 @@
 #include <gar/gar.h>
 
 #include "plan/plan.h"
-#include "resources/memory.h"
 #include "runtime/runtime.h"
 
 struct gar_session;
@@ -30,8 +29,15 @@ GAR_MUST_USE enum gar_status gar_frame_make_collected(struct gar_session *sessio
                                                       struct gar_batch *const *batches, int64_t count,
                                                       struct gar_frame **out, struct gar_error *err);
 
+/* Move a finished text to the caller; GAR_ERR_NOMEM if an append had failed. */
+GAR_MUST_USE enum gar_status gar_engine_take_text(struct gar_strbuf *text, char **out, struct gar_error *err);
+
 /* Copy the bytes that both sides know of an option struct over defaults set by the caller. */
 void gar_options_take(void *to, size_t to_bytes, const void *from);
+
+/* The physical plan as text. */
+GAR_MUST_USE enum gar_status gar_engine_explain_physical(const struct gar_frame *frame, const struct gar_plan *optimized,
+                                                         struct gar_strbuf *out, struct gar_error *err);
 
 /* Table text of the first rows; see gar_frame_to_table. */
 GAR_MUST_USE enum gar_status gar_table_format(const struct gar_schema *schema, struct gar_batch *const *batches,

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running frames: results as batches or Arrow streams, collecting, counting, writing. */
+#include <gar/gar.h>
+#include <string.h>
+
+#include "arrow/abi.h"
+#include "base/alloc.h"
+#include "engine/session_priv.h"
+#include "exec/exec.h"
+#include "optimize/optimize.h"
+#include "os/clock.h"
+#include "sources/sources.h"
+#include "stream/arrow_stream.h"
+
+struct gar_result {
+    struct gar_session *session; /* owned reference */
+    struct gar_runtime *runtime; /* entered until release */
+    struct gar_account *account; /* owned reference */
+    struct gar_stream *stream;   /* owned */
+    struct gar_cancel *cancel;   /* owned reference */
+    struct gar_schema *schema;   /* owned reference */
+    struct gar_interrupt interrupt; /* check NULL: none */
+    int (*interrupted)(void *context);
+    void *context;
+    int64_t batch_rows;        /* exact rows of a batch, 0: as they come */
+    struct gar_batch *pending; /* rows read beyond the last batch, or NULL */
+};
+
+void gar_run_options_init(struct gar_run_options *options)
+{
+    *options = (struct gar_run_options){.struct_bytes = sizeof *options};
+}
+
+static bool ask_caller(void *context)
+{
+    const struct gar_result *result = context;
+    return result->interrupted(result->context) != 0;
+}
+
+static const struct gar_interrupt *interrupt_of(const struct gar_result *result)
+{
+    return result->interrupted != NULL ? &result->interrupt : NULL;
+}
+
+static enum gar_status take_run_options(const struct gar_run_options *options, struct gar_run_options *out,
+                                        struct gar_error *err)
+{
+    gar_run_options_init(out);
+    gar_options_take(out, sizeof *out, options);
+    if (out->timeout_ms < 0 || out->batch_rows < 0) {
+        return gar_error_set(err, GAR_ERR_VALUE, "%s must not be negative, got %lld",
+                             out->timeout_ms < 0 ? "timeout" : "batch size",
+                             (long long)(out->timeout_ms < 0 ? out->timeout_ms : out->batch_rows));
+    }
+    return GAR_OK;
+}
+
+static enum gar_status start_query(struct gar_result *result, const struct gar_plan *plan,
+                                   const struct gar_run_options *run, struct gar_error *err)
+{
+    struct gar_settings settings;
+    struct gar_plan *optimized = NULL;
+    const int64_t deadline =
+        run->timeout_ms > 0 && run->timeout_ms < INT64_MAX / 2000000 ? gar_clock_ns() + run->timeout_ms * 1000000 : INT64_MAX;
+    GAR_TRY(gar_session_begin(result->session, &settings, &result->runtime, err));
+    GAR_TRY(gar_account_new(result->session->pool, "query", 0, &result->account, err));
+    GAR_TRY(gar_cancel_new(deadline, &result->cancel, err));
+    GAR_TRY(gar_optimize(plan, NULL, NULL, &optimized, err));
+    const struct gar_exec_options options = {
+        .runtime = result->runtime,
+        .memory = &result->account->memory,
+        .cancel = result->cancel,
+        .morsel_rows = settings.morsel_rows,
+        .maintain_order = settings.maintain_order,
+        .allow_inline = settings.enable_inline,
+    };
+    const enum gar_status status = gar_exec_start(optimized, &options, &result->stream, err);
+    gar_plan_unref(optimized);
+    return status;
+}
+
+/* Run a plan that may not be a frame's (counts, writes). */
+static enum gar_status run_plan(struct gar_session *session, const struct gar_plan *plan,
+                                const struct gar_run_options *options, struct gar_result **out, struct gar_error *err)
+{
+    struct gar_run_options run;
+    GAR_TRY(take_run_options(options, &run, err));
+    struct gar_result *result = gar_calloc(1, sizeof *result);
+    if (result == NULL) {
+        return gar_error_nomem(err, sizeof *result);
+    }
+    result->session = gar_session_retain(session);
+    result->schema = gar_schema_ref(plan->schema);
+    result->interrupted = run.interrupted;
+    result->context = run.context;
+    result->interrupt = (struct gar_interrupt){.check = ask_caller, .context = result};
+    result->batch_rows = run.batch_rows;
+    const enum gar_status status = start_query(result, plan, &run, err);
+    if (status != GAR_OK) {
+        gar_result_release(result);
+        return status;
+    }
+    *out = result;
+    return GAR_OK;
+}
+
+enum gar_status gar_frame_run(const struct gar_frame *frame, const struct gar_run_options *options,
+                              struct gar_result **out, struct gar_error *err)
+{
+    return run_plan(frame->session, frame->plan, options, out, err);
+}
+
+void gar_result_release(struct gar_result *result)
+{
+    if (result == NULL) {
+        return;
+    }
+    gar_stream_free(result->stream);
+    gar_batch_unref(result->pending);
+    gar_cancel_unref(result->cancel);
+    gar_account_unref(result->account);
+    gar_schema_unref(result->schema);
+    if (result->runtime != NULL) {
+        gar_runtime_leave(result->runtime);
+    }
+    gar_session_release(result->session);
+    gar_free(result);
+}
+
+void gar_result_cancel(struct gar_result *result)
+{
+    (void)gar_cancel_request(result->cancel, GAR_CANCEL_USER);
+    gar_stream_cancel(result->stream, GAR_CANCEL_USER);
+}
+
+/* Join `more` (moved) to the pending rows. */
+static enum gar_status append_pending(struct gar_result *result, struct gar_batch *more, struct gar_error *err)
+{
+    if (result->pending == NULL) {
+        result->pending = more;
+        return GAR_OK;
+    }
+    struct gar_batch *both[2] = {result->pending, more};
+    struct gar_batch *joined = NULL;
+    const enum gar_status status =
+        gar_batch_concat(result->schema, both, 2, &result->account->memory, &joined, err);
+    gar_batch_unref(more);
+    if (status == GAR_OK) {
+        gar_batch_unref(result->pending);
+        result->pending = joined;
+    }
+    return status;
+}
+
+/* Split `batch_rows` rows (or all, at the end) off the pending ones. */
+static enum gar_status split_pending(struct gar_result *result, struct gar_batch **out, struct gar_error *err)
+{
+    struct gar_batch *pending = result->pending;
+    if (pending->rows <= result->batch_rows) {
+        result->pending = NULL;
+        *out = pending;
+        return GAR_OK;
+    }
+    struct gar_batch *head = NULL;
+    struct gar_batch *tail = NULL;
+    GAR_TRY(gar_batch_slice(pending, 0, result->batch_rows, &head, err));
+    const enum gar_status status =
+        gar_batch_slice(pending, result->batch_rows, pending->rows - result->batch_rows, &tail, err);
+    if (status != GAR_OK) {
+        gar_batch_unref(head);
+        return status;
+    }
+    gar_batch_unref(pending);
+    result->pending = tail;
+    *out = head;
+    return GAR_OK;
+}
+
+/* The next batch, cut or joined to exactly batch_rows where asked. */
+static enum gar_status next_batch(struct gar_result *result, struct gar_batch **out, struct gar_error *err)
+{
+    if (result->batch_rows == 0) {
+        return gar_stream_next(result->stream, interrupt_of(result), out, err);
+    }
+    while (result->pending == NULL || result->pending->rows < result->batch_rows) {
+        struct gar_batch *batch = NULL;
+        const enum gar_status status = gar_stream_next(result->stream, interrupt_of(result), &batch, err);
+        if (status == GAR_EOF) {
+            return result->pending == NULL ? GAR_EOF : split_pending(result, out, err);
+        }
+        GAR_TRY(status);
+        GAR_TRY(append_pending(result, batch, err));
+    }
+    return split_pending(result, out, err);
+}
+
+static enum gar_text_layout layout_of(enum gar_text_encoding encoding)
+{
+    return encoding == GAR_TEXT_AS_VIEW ? GAR_TEXT_VIEWS : GAR_TEXT_LARGE_OFFSETS;
+}
+
+enum gar_status gar_result_next(struct gar_result *result, enum gar_text_encoding encoding, struct ArrowArray *out,
+                                struct gar_error *err)
+{
+    struct gar_batch *batch = NULL;
+    const enum gar_status status = next_batch(result, &batch, err);
+    if (status != GAR_OK) {
+        return status;
+    }
+    const enum gar_status exported = gar_batch_export(batch, layout_of(encoding), &result->account->memory, out, err);
+    gar_batch_unref(batch);
+    return exported;
+}
+
+enum gar_status gar_result_schema(const struct gar_result *result, enum gar_text_encoding encoding,
+                                  struct ArrowSchema *out, struct gar_error *err)
+{
+    return gar_schema_export(result->schema, layout_of(encoding), out, err);
+}
+
+static enum gar_status pull_for_stream(void *context, const struct gar_interrupt *interrupt, struct gar_batch **out,
+                                       struct gar_error *err)
+{
+    (void)interrupt; /* the result carries its own */
+    return next_batch(context, out, err);
+}
+
+static void cancel_for_stream(void *context, enum gar_cancel_reason reason)
+{
+    struct gar_result *result = context;
+    (void)gar_cancel_request(result->cancel, reason);
+    gar_stream_cancel(result->stream, reason);
+}
+
+static void release_for_stream(void *context)
+{
+    gar_result_release(context);
+}
+
+enum gar_status gar_result_to_stream(struct gar_result *result, enum gar_text_encoding encoding,
+                                     struct ArrowArrayStream *out, struct gar_error *err)
+{
+    static const struct gar_stream_source source = {pull_for_stream, cancel_for_stream, release_for_stream};
+    struct gar_memory *memory = gar_memory_ref(&result->account->memory);
+    const struct gar_arrow_export_options options = {.layout = layout_of(encoding), .memory = memory};
+    struct gar_stream *stream = NULL;
+    enum gar_status status = gar_stream_new_inline(result->schema, &source, result, &stream, err);
+    if (status != GAR_OK) {
+        gar_result_release(result);
+    } else {
+        status = gar_stream_export(stream, &options, out, err);
+        if (status != GAR_OK) {
+            gar_stream_free(stream);
+        }
+    }
+    gar_memory_unref(memory);
+    return status;
+}
+
+/* All batches of a result. */
+static enum gar_status collect_result(struct gar_result *result, struct gar_batch ***out, int64_t *out_count,
+                                      struct gar_error *err)
+{
+    struct gar_batch **batches = NULL;
+    int64_t count = 0;
+    int64_t capacity = 0;
+    enum gar_status status = GAR_OK;
+    while (status == GAR_OK) {
+        struct gar_batch *batch = NULL;
+        status = next_batch(result, &batch, err);
+        if (status == GAR_OK) {
+            status = gar_grow((void **)&batches, &capacity, count + 1, sizeof(struct gar_batch *), err);
+            if (status == GAR_OK) {
+                batches[count++] = batch;
+            } else {
+                gar_batch_unref(batch);
+            }
+        }
+    }
+    if (status != GAR_EOF) {
+        gar_batches_free(batches, count);
+        return status;
+    }
+    *out = batches;
+    *out_count = count;
+    return GAR_OK;
+}
+
+/* Run a plan to its end and keep the rows as a frame. */
+static enum gar_status collect_plan(struct gar_session *session, const struct gar_plan *plan,
+                                    const struct gar_run_options *options, struct gar_frame **out,
+                                    struct gar_error *err)
+{
+    struct gar_result *result = NULL;
+    GAR_TRY(run_plan(session, plan, options, &result, err));
+    struct gar_batch **batches = NULL;
+    int64_t count = 0;
+    enum gar_status status = collect_result(result, &batches, &count, err);
+    if (status == GAR_OK) {
+        status = gar_frame_make_collected(session, result->schema, batches, count, out, err);
+        gar_batches_free(batches, count);
+    }
+    gar_result_release(result);
+    return status;
+}
+
+enum gar_status gar_frame_collect(const struct gar_frame *frame, const struct gar_run_options *options,
+                                  struct gar_frame **out, struct gar_error *err)
+{
+    if (frame->is_collected) {
+        *out = gar_frame_retain((struct gar_frame *)(uintptr_t)frame);
+        return GAR_OK;
+    }
+    return collect_plan(frame->session, frame->plan, options, out, err);
+}
+
+/* count(1) over a plan. */
+static enum gar_status count_plan(const struct gar_plan *plan, struct gar_plan **out, struct gar_error *err)
+{
+    struct gar_expr *one = NULL;
+    struct gar_expr *count = NULL;
+    GAR_TRY(gar_expr_int64(1, &one, err));
+    enum gar_status status = gar_expr_new_call_by_name("count", &one, 1, &count, err);
+    gar_expr_unref(one);
+    if (status == GAR_OK) {
+        status = gar_plan_aggregate((struct gar_plan *)(uintptr_t)plan, NULL, 0, &count, 1, out, err);
+        gar_expr_unref(count);
+    }
+    return status;
+}
+
+enum gar_status gar_frame_count_rows(const struct gar_frame *frame, const struct gar_run_options *options, int64_t *out,
+                                     struct gar_error *err)
+{
+    const int64_t known = gar_frame_known_rows(frame);
+    if (known >= 0) {
+        *out = known;
+        return GAR_OK;
+    }
+    struct gar_plan *plan = NULL;
+    struct gar_frame *counted = NULL;
+    GAR_TRY(count_plan(frame->plan, &plan, err));
+    enum gar_status status = collect_plan(frame->session, plan, options, &counted, err);
+    gar_plan_unref(plan);
+    if (status != GAR_OK) {
+        return status;
+    }
+    struct gar_value value = {.is_valid = false};
+    if (counted->rows != 1) {
+        status = gar_error_set(err, GAR_ERR_INTERNAL, "counting gave %lld rows", (long long)counted->rows);
+    } else {
+        status = gar_value_from_column(counted->batches[0]->columns[0], 0, &value, err);
+    }
+    if (status == GAR_OK) {
+        *out = gar_type_is_unsigned(value.type) ? (int64_t)value.u64 : value.i64;
+    }
+    gar_value_destroy(&value);
+    gar_frame_release(counted);
+    return status;
+}
+
+enum gar_status gar_engine_explain_physical(const struct gar_frame *frame, const struct gar_plan *optimized,
+                                            struct gar_strbuf *out, struct gar_error *err)
+{
+    struct gar_settings settings;
+    struct gar_runtime *runtime = NULL;
+    GAR_TRY(gar_session_begin(frame->session, &settings, &runtime, err));
+    const struct gar_exec_options options = {
+        .runtime = runtime,
+        .memory = gar_memory_system(),
+        .morsel_rows = settings.morsel_rows,
+        .maintain_order = settings.maintain_order,
+        .allow_inline = settings.enable_inline,
+    };
+    const enum gar_status status = gar_exec_explain(optimized, &options, out, err);
+    gar_runtime_leave(runtime);
+    return status;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------------------- */
+
+void gar_write_options_init(struct gar_write_options *options)
+{
+    *options = (struct gar_write_options){.struct_bytes = sizeof *options, .delimiter = ',', .header = true};
+}
+
+typedef enum gar_status (*make_sink_fn)(const char *path, const struct gar_write_options *options,
+                                        struct gar_sink_provider **out, struct gar_error *err);
+
+static enum gar_status write_frame(const struct gar_frame *frame, const char *path, make_sink_fn make_sink,
+                                   const struct gar_write_options *write, const struct gar_run_options *options,
+                                   struct gar_frame **out, struct gar_error *err)
+{
+    struct gar_write_options full;
+    gar_write_options_init(&full);
+    gar_options_take(&full, sizeof full, write);
+    if (path == NULL || path[0] == '\0') {
+        return gar_error_set(err, GAR_ERR_VALUE, "no path given to write to");
+    }
+    struct gar_sink_provider *sink = NULL;
+    struct gar_plan *plan = NULL;
+    GAR_TRY(make_sink(path, &full, &sink, err));
+    enum gar_status status = gar_plan_write(frame->plan, sink, &plan, err);
+    gar_sink_provider_unref(sink);
+    if (status == GAR_OK) {
+        status = collect_plan(frame->session, plan, options, out, err);
+        gar_plan_unref(plan);
+    }
+    return status;
+}
+
+enum gar_status gar_frame_write_parquet(const struct gar_frame *frame, const char *path,
+                                        const struct gar_write_options *write, const struct gar_run_options *options,
+                                        struct gar_frame **out, struct gar_error *err)
+{
+    return write_frame(frame, path, gar_parquet_sink_new, write, options, out, err);
+}
+
+enum gar_status gar_frame_write_csv(const struct gar_frame *frame, const char *path,
+                                    const struct gar_write_options *write, const struct gar_run_options *options,
+                                    struct gar_frame **out, struct gar_error *err)
+{
+    return write_frame(frame, path, gar_csv_sink_new, write, options, out, err);
+}

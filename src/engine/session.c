@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions: settings, a memory pool and a runtime. The default session is the process's; it starts no thread until a
+ * query needs one, survives fork by making a fresh runtime in the child, and stops its threads at exit. */
+#include "engine/session_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/number_text.h"
+#include "os/mutex.h"
+
+#define DEFAULT_MORSEL_ROWS 131072
+
+static struct gar_mutex default_lock = GAR_MUTEX_INIT;
+static struct gar_session *default_session; /* under default_lock; never released */
+
+const char *gar_version(void)
+{
+    return "0.1.0";
+}
+
+void gar_options_take(void *to, size_t to_bytes, const void *from)
+{
+    if (from == NULL) {
+        return;
+    }
+    size_t from_bytes = 0;
+    memcpy(&from_bytes, from, sizeof from_bytes);
+    const size_t head = sizeof(size_t); /* struct_bytes itself stays ours */
+    const size_t bytes = from_bytes < to_bytes ? from_bytes : to_bytes;
+    if (bytes > head) {
+        memcpy((char *)to + head, (const char *)from + head, bytes - head);
+    }
+}
+
+void gar_settings_init(struct gar_settings *settings)
+{
+    *settings = (struct gar_settings){
+        .struct_bytes = sizeof *settings,
+        .morsel_rows = DEFAULT_MORSEL_ROWS,
+        .maintain_order = true,
+        .enable_inline = true,
+    };
+}
+
+/* A whole number from the environment, or the fallback when it is not set. */
+static enum gar_status env_number(const char *name, int64_t fallback, int64_t *out, struct gar_error *err)
+{
+    const char *text = getenv(name); /* NOLINT(concurrency-mt-unsafe): read before threads start */
+    *out = fallback;
+    if (text == NULL || text[0] == '\0') {
+        return GAR_OK;
+    }
+    if (gar_parse_i64(text, (int64_t)strlen(text), out) != GAR_OK) {
+        char shown[64];
+        return gar_error_set(err, GAR_ERR_VALUE, "environment variable %s is '%s'; it must be a whole number", name,
+                             gar_error_quote(text, (int64_t)strlen(text), shown, sizeof shown));
+    }
+    return GAR_OK;
+}
+
+static enum gar_status settings_from_environment(struct gar_settings *settings, struct gar_error *err)
+{
+    int64_t value = 0;
+    GAR_TRY(env_number("GAR_NUM_THREADS", settings->num_threads, &value, err));
+    settings->num_threads = (int32_t)gar_max_i64(-1, gar_min_i64(value, INT32_MAX));
+    GAR_TRY(env_number("GAR_IO_THREADS", settings->io_threads, &value, err));
+    settings->io_threads = (int32_t)gar_max_i64(-1, gar_min_i64(value, INT32_MAX));
+    GAR_TRY(env_number("GAR_MEMORY_LIMIT", settings->memory_limit_bytes, &settings->memory_limit_bytes, err));
+    GAR_TRY(env_number("GAR_MORSEL_ROWS", settings->morsel_rows, &settings->morsel_rows, err));
+    GAR_TRY(env_number("GAR_INLINE", settings->enable_inline ? 1 : 0, &value, err));
+    settings->enable_inline = value != 0;
+    return GAR_OK;
+}
+
+static enum gar_status check_settings(const struct gar_settings *settings, struct gar_error *err)
+{
+    if (settings->morsel_rows < 1) {
+        return gar_error_set(err, GAR_ERR_VALUE, "morsel size must be at least 1 row, got %lld",
+                             (long long)settings->morsel_rows);
+    }
+    if (settings->memory_limit_bytes < 0) {
+        return gar_error_set(err, GAR_ERR_VALUE, "memory limit must be 0 (default) or positive, got %lld bytes",
+                             (long long)settings->memory_limit_bytes);
+    }
+    const int32_t threads[2] = {settings->num_threads, settings->io_threads};
+    for (int32_t i = 0; i < 2; i++) {
+        if (threads[i] < 0 || threads[i] > GAR_RUNTIME_THREADS_MAX) {
+            return gar_error_set(err, GAR_ERR_VALUE, "number of %s threads must be 0 (default) to %d, got %d",
+                                 i == 0 ? "compute" : "IO", GAR_RUNTIME_THREADS_MAX, threads[i]);
+        }
+    }
+    return GAR_OK;
+}
+
+static enum gar_status make_runtime(struct gar_session *session, const struct gar_settings *settings,
+                                    struct gar_runtime **out, struct gar_error *err)
+{
+    const struct gar_runtime_options options = {
+        .compute_threads = settings->num_threads,
+        .io_threads = settings->io_threads,
+        .memory = session->pool,
+    };
+    return gar_runtime_new(&options, out, err);
+}
+
+enum gar_status gar_session_new(const struct gar_settings *settings, struct gar_session **out, struct gar_error *err)
+{
+    struct gar_settings full;
+    gar_settings_init(&full);
+    GAR_TRY(settings_from_environment(&full, err));
+    gar_options_take(&full, sizeof full, settings);
+    GAR_TRY(check_settings(&full, err));
+    struct gar_session *session = gar_calloc(1, sizeof *session);
+    if (session == NULL) {
+        return gar_error_nomem(err, sizeof *session);
+    }
+    session->refs = 1;
+    gar_mutex_init(&session->lock);
+    session->synced.settings = full;
+    const struct gar_memory_pool_options pool_options = {.limit_bytes = full.memory_limit_bytes};
+    enum gar_status status = gar_memory_pool_new(&pool_options, &session->pool, err);
+    if (status == GAR_OK) {
+        status = make_runtime(session, &full, &session->synced.runtime, err);
+    }
+    if (status != GAR_OK) {
+        gar_session_release(session);
+        return status;
+    }
+    *out = session;
+    return GAR_OK;
+}
+
+struct gar_session *gar_session_retain(struct gar_session *session)
+{
+    __atomic_fetch_add(&session->refs, 1, __ATOMIC_RELAXED);
+    return session;
+}
+
+void gar_session_release(struct gar_session *session)
+{
+    if (session == NULL || __atomic_sub_fetch(&session->refs, 1, __ATOMIC_ACQ_REL) > 0) {
+        return;
+    }
+    gar_runtime_free(session->synced.runtime);
+    gar_memory_pool_unref(session->pool);
+    gar_mutex_destroy(&session->lock);
+    gar_free(session);
+}
+
+/* At exit the threads are stopped, so that none runs while the process is torn down. Queries that still run are the
+ * host's to release before; the runtime is left alone when some are active. */
+static void stop_default_at_exit(void)
+{
+    gar_mutex_lock(&default_lock);
+    struct gar_session *session = default_session;
+    gar_mutex_unlock(&default_lock);
+    if (session == NULL) {
+        return;
+    }
+    gar_mutex_lock(&session->lock);
+    struct gar_runtime *runtime = session->synced.runtime;
+    const bool is_idle = runtime != NULL && !gar_runtime_is_forked(runtime) && gar_runtime_active(runtime) == 0;
+    if (is_idle) {
+        session->synced.runtime = NULL;
+    }
+    gar_mutex_unlock(&session->lock);
+    if (is_idle) {
+        gar_runtime_free(runtime);
+    }
+}
+
+enum gar_status gar_session_default(struct gar_session **out, struct gar_error *err)
+{
+    enum gar_status status = GAR_OK;
+    gar_mutex_lock(&default_lock);
+    if (default_session == NULL) {
+        status = gar_session_new(NULL, &default_session, err);
+        if (status == GAR_OK) {
+            (void)atexit(stop_default_at_exit);
+        }
+    }
+    if (status == GAR_OK) {
+        *out = default_session;
+    }
+    gar_mutex_unlock(&default_lock);
+    return status;
+}
+
+void gar_session_settings(const struct gar_session *session, struct gar_settings *out)
+{
+    struct gar_session *s = (struct gar_session *)(uintptr_t)session;
+    gar_mutex_lock(&s->lock);
+    const struct gar_settings settings = s->synced.settings;
+    gar_mutex_unlock(&s->lock);
+    const size_t bytes = out->struct_bytes;
+    if (bytes > sizeof(size_t)) {
+        memcpy((char *)out + sizeof(size_t), (const char *)&settings + sizeof(size_t),
+               (bytes < sizeof settings ? bytes : sizeof settings) - sizeof(size_t));
+    }
+}
+
+/* A runtime of other sizes takes the place of the idle old one. */
+static enum gar_status replace_runtime_locked(struct gar_session *session, const struct gar_settings *full,
+                                              struct gar_runtime **old, struct gar_error *err)
+    GAR_REQUIRES(session->lock)
+{
+    struct gar_runtime *runtime = session->synced.runtime;
+    if (runtime != NULL && !gar_runtime_is_forked(runtime) && gar_runtime_active(runtime) > 0) {
+        return gar_error_set(err, GAR_ERR_VALUE,
+                             "the number of threads cannot change while %lld queries run; finish or drop them first",
+                             (long long)gar_runtime_active(runtime));
+    }
+    struct gar_runtime *fresh = NULL;
+    GAR_TRY(make_runtime(session, full, &fresh, err));
+    *old = runtime;
+    session->synced.runtime = fresh;
+    return GAR_OK;
+}
+
+enum gar_status gar_session_configure(struct gar_session *session, const struct gar_settings *settings,
+                                      struct gar_error *err)
+{
+    struct gar_runtime *old = NULL;
+    gar_mutex_lock(&session->lock);
+    struct gar_settings full = session->synced.settings;
+    gar_options_take(&full, sizeof full, settings);
+    enum gar_status status = check_settings(&full, err);
+    const bool is_resized = full.num_threads != session->synced.settings.num_threads ||
+                            full.io_threads != session->synced.settings.io_threads;
+    if (status == GAR_OK && is_resized) {
+        status = replace_runtime_locked(session, &full, &old, err);
+    }
+    if (status == GAR_OK) {
+        if (full.memory_limit_bytes != session->synced.settings.memory_limit_bytes) {
+            gar_memory_pool_set_limit(session->pool, full.memory_limit_bytes);
+        }
+        session->synced.settings = full;
+    }
+    gar_mutex_unlock(&session->lock);
+    gar_runtime_free(old);
+    return status;
+}
+
+enum gar_status gar_session_begin(struct gar_session *session, struct gar_settings *out_settings,
+                                  struct gar_runtime **out_runtime, struct gar_error *err)
+{
+    enum gar_status status = GAR_OK;
+    gar_mutex_lock(&session->lock);
+    struct gar_runtime *runtime = session->synced.runtime;
+    if (runtime == NULL || gar_runtime_is_forked(runtime)) {
+        gar_runtime_free(runtime);
+        session->synced.runtime = NULL;
+        status = make_runtime(session, &session->synced.settings, &session->synced.runtime, err);
+        runtime = session->synced.runtime;
+    }
+    if (status == GAR_OK) {
+        status = gar_runtime_enter(runtime, err);
+    }
+    if (status == GAR_OK) {
+        *out_settings = session->synced.settings;
+        *out_runtime = runtime;
+    }
+    gar_mutex_unlock(&session->lock);
+    return status;
+}
+
+void gar_session_statistics(struct gar_session *session, struct gar_statistics *out)
+{
+    struct gar_memory_usage usage;
+    gar_memory_pool_usage(session->pool, &usage);
+    gar_mutex_lock(&session->lock);
+    struct gar_runtime *runtime = session->synced.runtime;
+    const bool is_ours = runtime != NULL && !gar_runtime_is_forked(runtime);
+    const struct gar_statistics full = {
+        .struct_bytes = out->struct_bytes,
+        .memory_live_bytes = usage.used_bytes,
+        .memory_peak_bytes = usage.peak_bytes,
+        .memory_held_bytes = usage.used_bytes + usage.idle_bytes,
+        .heap_live_bytes = gar_alloc_live_bytes(),
+        .heap_live_blocks = gar_alloc_live_blocks(),
+        .threads = is_ours ? gar_runtime_threads(runtime) : 0,
+        .queries = is_ours ? (int32_t)gar_runtime_active(runtime) : 0,
+    };
+    gar_mutex_unlock(&session->lock);
+    const size_t bytes = out->struct_bytes;
+    memcpy(out, &full, bytes < sizeof full ? bytes : sizeof full);
+}
