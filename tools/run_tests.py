@@ -31,18 +31,18 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LOGS = os.path.join(ROOT, "build", "logs")
 BIN = os.path.join(ROOT, ".venv", "bin")
 
-# Each hostile setting is applied by tests/python/conftest.py. Small morsels go over the tests
-# marked `settings` only: those keep their data small.
+# Hostile settings, as the engine's own environment variables. They go over the tests marked
+# `settings` only: those keep their data small.
 SETTINGS = {
-    "morsel-1": {"GAR_TEST_MORSEL": "1"},
-    "morsel-7-no-inline": {"GAR_TEST_MORSEL": "7", "GAR_TEST_INLINE": "0"},
-    "one-thread-no-inline": {"GAR_TEST_THREADS": "1", "GAR_TEST_INLINE": "0"},
-    "four-threads-no-inline": {"GAR_TEST_THREADS": "4", "GAR_TEST_INLINE": "0"},
+    "morsel-1": {"GAR_MORSEL_ROWS": "1"},
+    "morsel-7-no-inline": {"GAR_MORSEL_ROWS": "7", "GAR_INLINE": "0"},
+    "one-thread-no-inline": {"GAR_NUM_THREADS": "1", "GAR_INLINE": "0"},
+    "four-threads-no-inline": {"GAR_NUM_THREADS": "4", "GAR_INLINE": "0"},
 }
 SETTINGS_LONG = {
-    "portable-kernels": {"GAR_ISA": "portable", "GAR_TEST_INLINE": "0"},
-    "avx2-kernels": {"GAR_ISA": "avx2", "GAR_TEST_INLINE": "0"},
-    "morsel-1-four-threads": {"GAR_TEST_MORSEL": "1", "GAR_TEST_THREADS": "4", "GAR_TEST_INLINE": "0"},
+    "portable-kernels": {"GAR_ISA": "portable", "GAR_INLINE": "0"},
+    "avx2-kernels": {"GAR_ISA": "avx2", "GAR_INLINE": "0"},
+    "morsel-1-four-threads": {"GAR_MORSEL_ROWS": "1", "GAR_NUM_THREADS": "4", "GAR_INLINE": "0"},
 }
 
 

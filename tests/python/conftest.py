@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every Python test shares: data folders, the settings of the run, and the census.
 
-Settings come from the environment (tools/run_tests.py sets them):
-  GAR_TEST_MORSEL=N      default_morsel_size for every test
-  GAR_TEST_INLINE=0      no query runs inline on the calling thread
-  GAR_TEST_THREADS=N     compute threads
+The engine reads its own settings from the environment (tools/run_tests.py sets them): GAR_MORSEL_ROWS,
+GAR_INLINE, GAR_NUM_THREADS, GAR_ISA. The tests read:
   GAR_TEST_EXAMPLES=N    hypothesis examples per property
   GAR_TEST_SEED=N        seed of hypothesis and of the `rng` fixture
   GAR_TEST_LONG=1        `make test-long`
@@ -65,24 +63,15 @@ def pytest_configure(config):
 
 
 def pytest_report_header(config):
-    names = ("GAR_TEST_SEED", "GAR_TEST_MORSEL", "GAR_TEST_INLINE", "GAR_TEST_THREADS", "GAR_ISA")
+    names = ("GAR_TEST_SEED", "GAR_MORSEL_ROWS", "GAR_INLINE", "GAR_NUM_THREADS", "GAR_ISA")
     return "gar: " + ", ".join(f"{name}={os.environ[name]}" for name in names if name in os.environ)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def run_settings():
-    """Apply GAR_TEST_THREADS, GAR_TEST_MORSEL and GAR_TEST_INLINE through the public settings."""
-    if "GAR_TEST_THREADS" in os.environ:
-        gar.set_runner_native(num_threads=int(os.environ["GAR_TEST_THREADS"]))
-    apply_execution_settings()
-    # The pools start here, so that their threads and descriptors are there before the first count.
+def warm_engine():
+    """Start the pools, so that their threads and descriptors are there before the first count."""
     gar.from_pydict({"a": list(range(10))}).where(gar.col("a") > 3).collect()
-    yield
-
-
-def apply_execution_settings():
-    if "GAR_TEST_MORSEL" in os.environ:
-        gar.set_execution_config(default_morsel_size=int(os.environ["GAR_TEST_MORSEL"]))
+    gar.range(0, 300_000).where(gar.col("id") > 3).count_rows()
 
 
 def thread_names():
@@ -119,16 +108,11 @@ def child_processes():
     return sorted(children)
 
 
-def engine_bytes():
-    """Bytes alive in the engine, where the extension tells."""
-    count = getattr(_native, "live_bytes", None)
-    return count() if count is not None else 0
-
-
-def engine_handles():
-    """Objects alive in the engine (queries, streams, plans), where the extension tells."""
-    count = getattr(_native, "live_handles", None)
-    return count() if count is not None else 0
+def engine_statistics():
+    """What the engine counts itself, where the extension tells: bytes alive and queries running."""
+    read = getattr(_native, "statistics", None)
+    found = read() if read is not None else {}
+    return {key: found.get(key, 0) for key in ("memory_live_bytes", "heap_live_bytes", "queries")}
 
 
 def shared_memory():
@@ -145,8 +129,7 @@ def take_census():
         "descriptors": open_descriptors(),
         "children": child_processes(),
         "shared memory": shared_memory(),
-        "engine bytes": engine_bytes(),
-        "engine objects": engine_handles(),
+        **engine_statistics(),
     }
 
 
@@ -170,7 +153,7 @@ def census_faults(before, after, is_foreign):
             extra.remove(item)
     if extra and len(after["descriptors"]) > len(before["descriptors"]) and not is_foreign:
         faults.append(f"descriptors left open: {', '.join(extra)}")
-    for key in ("engine bytes", "engine objects"):
+    for key in ("memory_live_bytes", "heap_live_bytes", "queries"):
         if after[key] > before[key]:
             faults.append(f"{key}: {before[key]} before, {after[key]} after")
     return faults
@@ -185,7 +168,7 @@ def uses_foreign(module):
 
 
 @pytest.fixture(autouse=True)
-def census(request, run_settings):
+def census(request, warm_engine):
     if request.node.get_closest_marker("no_census"):
         yield
         return
