@@ -23,13 +23,23 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
-import cases
+import cases  # noqa: E402 (beside this file)
 
 ROOT = os.path.dirname(HERE)
 DATA = os.environ.get("GAR_DATA", os.path.join(ROOT, ".cache", "data"))
 ENGINES = ["gar", "duckdb", "polars", "daft", "pyarrow"]
 LIMIT_S = 600
-CPU_FLAGS = ("sse4_2", "avx2", "bmi2", "avx512f", "avx512bw", "avx512vl", "avx512_vbmi", "avx512_vbmi2", "avx512_bitalg")
+CPU_FLAGS = (
+    "sse4_2",
+    "avx2",
+    "bmi2",
+    "avx512f",
+    "avx512bw",
+    "avx512vl",
+    "avx512_vbmi",
+    "avx512_vbmi2",
+    "avx512_bitalg",
+)
 
 
 class Worker:
@@ -44,7 +54,7 @@ class Worker:
             "OMP_NUM_THREADS": "2",
             "PYTHONDONTWRITEBYTECODE": "1",
         }
-        self.errors = tempfile.TemporaryFile("w+", encoding="utf8")
+        self.errors = tempfile.TemporaryFile("w+", encoding="utf8")  # noqa: SIM115 (closed in close)
         self.process = subprocess.Popen(
             [sys.executable, os.path.join(HERE, "worker.py"), engine, case, DATA],
             stdin=subprocess.PIPE,
@@ -87,8 +97,12 @@ def touch_memory():
     with open("/proc/meminfo", encoding="ascii") as file:
         available = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
     subprocess.run(
-        [sys.executable, "-c", "import sys; b = bytearray(int(sys.argv[1])); b[::4096] = b'x' * len(b[::4096])"]
-        + [str(min(8 << 30, available * 6 // 10))],
+        [
+            sys.executable,
+            "-c",
+            "import sys; b = bytearray(int(sys.argv[1])); b[::4096] = b'x' * len(b[::4096])",
+            str(min(8 << 30, available * 6 // 10)),
+        ],
         check=False,
     )
 
@@ -185,7 +199,10 @@ def case_table(case, report):
     """The Markdown lines of one case, and its ratio."""
     title, calls = cases.CASES[case]
     lines = [f"### {title}", ""]
-    lines += ["| engine | least | median | CPU | minor faults | peak | result |", "|---|---|---|---|---|---|---|"]
+    lines += [
+        "| engine | least | median | CPU | minor faults | peak | result |",
+        "|---|---|---|---|---|---|---|",
+    ]
     good = {name: entry for name, entry in report.items() if entry.get("rounds") and "error" not in entry}
     for name, entry in report.items():
         if name not in good:
@@ -204,7 +221,11 @@ def case_table(case, report):
 
 
 def ratio_of(good):
-    peers = {name: least(entry) for name, entry in good.items() if name != "gar" and entry["result"] != cases.DIFFERS}
+    peers = {
+        name: least(entry)
+        for name, entry in good.items()
+        if name != "gar" and entry["result"] != cases.DIFFERS
+    }
     if "gar" not in good or not peers:
         return {"text": "No ratio: gar or all peers are missing.", "time": None}
     own = least(good["gar"])
@@ -243,7 +264,10 @@ def import_table(report):
     if report.get("gar", {}).get("rounds") and report.get("duckdb", {}).get("rounds"):
         own = least(report["gar"])["wall_s"] - bare["wall_s"]
         peer = least(report["duckdb"])["wall_s"] - bare["wall_s"]
-        lines += [f"What DuckDB's import adds / what gar's import adds: **{peer / max(own, 1e-9):.2f}x**.", ""]
+        lines += [
+            f"What DuckDB's import adds / what gar's import adds: **{peer / max(own, 1e-9):.2f}x**.",
+            "",
+        ]
     return lines
 
 
@@ -276,7 +300,9 @@ def summary_table(ratios):
             lines.append(f"| {title} | - | - | - |")
         else:
             mark = "" if ratio["result"] == cases.SAME else f" (result {ratio['result']})"
-            lines.append(f"| {title} | {ratio['time']:.2f}x{mark} | {ratio['fastest']} | {ratio['memory']:.2f}x |")
+            lines.append(
+                f"| {title} | {ratio['time']:.2f}x{mark} | {ratio['fastest']} | {ratio['memory']:.2f}x |"
+            )
     return lines
 
 
@@ -301,7 +327,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--out", help="write the report to this Markdown file")
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(cases.CASES)}, import; all by default")
+    parser.add_argument(
+        "cases", nargs="*", metavar="CASE", help=f"of {', '.join(cases.CASES)}, import; all by default"
+    )
     options = parser.parse_args()
     engines = options.engines.split(",")
     wanted = options.cases or [*cases.CASES, "import"]
@@ -319,7 +347,12 @@ def main():
             report = run_case(case, engines, options.rounds)
             versions.update({name: entry["version"] for name, entry in report.items() if "version" in entry})
             lines, ratios[case] = case_table(case, report)
-            is_good = is_good and "gar" in report and "error" not in report["gar"] and report["gar"].get("result") == cases.SAME
+            is_good = (
+                is_good
+                and "gar" in report
+                and "error" not in report["gar"]
+                and report["gar"].get("result") == cases.SAME
+            )
         print("\n".join(lines), flush=True)
         body += lines
     head = [INTRO, *machine_lines(versions), "", "## Ratios", "", *summary_table(ratios), "", "## Cases", ""]

@@ -43,7 +43,9 @@ def summary_of_table(table):
         if str(kind) in ("string", "string_view", "large_string"):
             texts = column.cast(pa.large_string())
             lengths = pc.sum(pc.binary_length(texts)).as_py()
-            rows.append((index, len(texts) - texts.null_count, pc.min(texts).as_py(), pc.max(texts).as_py(), lengths))
+            rows.append(
+                (index, len(texts) - texts.null_count, pc.min(texts).as_py(), pc.max(texts).as_py(), lengths)
+            )
             continue
         total = None
         if pa.types.is_integer(kind) or pa.types.is_decimal(kind):

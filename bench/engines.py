@@ -276,7 +276,9 @@ class Polars(Engine):
         ).to_dicts()
 
     def csv_max(self):
-        return self.run(self.pl.scan_csv(self.csv, try_parse_dates=True).select(self.pl.all().max())).to_dicts()
+        return self.run(
+            self.pl.scan_csv(self.csv, try_parse_dates=True).select(self.pl.all().max())
+        ).to_dicts()
 
     def parquet_stream(self):
         def batches():

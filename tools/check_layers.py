@@ -24,7 +24,7 @@ import re
 import sys
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
-SOURCES = (".c", ".h", ".cpp", ".hpp", ".def", ".inc")
+SOURCES = (".c", ".h", ".cc", ".cpp", ".hpp", ".def", ".inc")
 TEST_ENDS = ("_test.c", "_stress.c")
 
 
@@ -89,8 +89,8 @@ def check_include(path, include, folder, allowed, known):
 
 def own_header_fault(path, includes, known):
     """A source must include its own header before any other project header."""
-    stem, dot, end = path.rpartition(".")
-    if end not in ("c", "cpp") or f"{stem}.h" not in known:
+    stem, _dot, end = path.rpartition(".")
+    if end not in ("c", "cc", "cpp") or f"{stem}.h" not in known:
         return None
     if not includes or includes[0] != f"{stem}.h":
         return f'{path}: the first project include must be its own header "{stem}.h"'
@@ -112,7 +112,7 @@ def file_cycles(edges):
                 done.add(trail[-1])
                 on_trail.discard(trail.pop())
             elif target in on_trail:
-                loop = trail[trail.index(target) :] + [target]
+                loop = [*trail[trail.index(target) :], target]
                 faults.append("cycle: " + " -> ".join(loop))
             elif target not in done:
                 trail.append(target)

@@ -39,7 +39,7 @@ def tracked(*ends):
 
 
 def c_files(*ends):
-    return [path for path in tracked(*(ends or (".c", ".h", ".cpp"))) if path.startswith(C_TREES)]
+    return [path for path in tracked(*(ends or (".c", ".h", ".cc", ".cpp"))) if path.startswith(C_TREES)]
 
 
 def report(done):
@@ -81,7 +81,9 @@ def compile_commands():
         raise SystemExit(done.stdout + done.stderr)
     with open(os.path.join(ROOT, "build", "asan", "compile_commands.json"), encoding="utf8") as file:
         entries = json.load(file)
-    return {os.path.relpath(os.path.join(entry["directory"], entry["file"]), ROOT): entry for entry in entries}
+    return {
+        os.path.relpath(os.path.join(entry["directory"], entry["file"]), ROOT): entry for entry in entries
+    }
 
 
 def check_cppcheck(_fix):
@@ -133,7 +135,7 @@ def check_clang(_fix):
         with open(known_path, encoding="utf8") as file:
             known = json.load(file)
     commands = compile_commands()
-    files = [path for path in c_files(".c", ".cpp") if path in commands]
+    files = [path for path in c_files(".c", ".cc", ".cpp") if path in commands]
 
     def check(path):
         mark = fingerprint(path, commands[path], settings)
@@ -172,7 +174,9 @@ CHECKS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--fix", action="store_true", help="rewrite formatting instead of checking it")
-    parser.add_argument("checks", nargs="*", metavar="CHECK", help=f"of {', '.join(CHECKS)}; all when none is given")
+    parser.add_argument(
+        "checks", nargs="*", metavar="CHECK", help=f"of {', '.join(CHECKS)}; all when none is given"
+    )
     options = parser.parse_args()
     unknown = [name for name in options.checks if name not in CHECKS]
     if unknown:

@@ -94,8 +94,12 @@ def log_tail(name, count=40):
 def read_cases(output):
     """(passed, failed, skipped) test cases of one cmocka program."""
     passed = sum(int(number) for number in re.findall(r"^\[  PASSED  \] (\d+) test", output, re.MULTILINE))
-    failed = sum(int(number) for number in re.findall(r"^\[  FAILED  \] \w+: (\d+) test", output, re.MULTILINE))
-    skipped = sum(int(number) for number in re.findall(r"^\[  SKIPPED \] \w+: (\d+) test", output, re.MULTILINE))
+    failed = sum(
+        int(number) for number in re.findall(r"^\[  FAILED  \] \w+: (\d+) test", output, re.MULTILINE)
+    )
+    skipped = sum(
+        int(number) for number in re.findall(r"^\[  SKIPPED \] \w+: (\d+) test", output, re.MULTILINE)
+    )
     return passed, failed, skipped
 
 
@@ -107,7 +111,17 @@ def run_meson(tally, name, kind, suite, targets):
         return
     status = run_logged(
         name,
-        [f"{BIN}/meson", "test", "-C", f"build/{kind}", "--no-rebuild", "--suite", suite, "--logbase", f"gar-{suite}"],
+        [
+            f"{BIN}/meson",
+            "test",
+            "-C",
+            f"build/{kind}",
+            "--no-rebuild",
+            "--suite",
+            suite,
+            "--logbase",
+            f"gar-{suite}",
+        ],
         environment={"MESON_TESTTHREADS": str(os.cpu_count())},
     )
     report = os.path.join(ROOT, "build", kind, "meson-logs", f"gar-{suite}.json")
@@ -145,7 +159,11 @@ def test_targets(kind, suite):
     if run_logged(log, ["tools/build.sh", kind, "build.ninja"]) != 0:
         return None
     listed = subprocess.run(
-        [f"{BIN}/meson", "introspect", "--tests", f"build/{kind}"], cwd=ROOT, capture_output=True, text=True, check=True
+        [f"{BIN}/meson", "introspect", "--tests", f"build/{kind}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     programs = set()
     for test in json.loads(listed):
@@ -260,7 +278,11 @@ def run_python(long):
     if run_logged("data", [f"{BIN}/python", "tools/make_data.py", "test"]) != 0:
         tally.fault(f"cannot make the test data:\n{log_tail('data')}")
         return tally
-    extra = {"GAR_TEST_LONG": "1", "GAR_TEST_EXAMPLES": os.environ.get("GAR_TEST_EXAMPLES", "1000")} if long else {}
+    extra = (
+        {"GAR_TEST_LONG": "1", "GAR_TEST_EXAMPLES": os.environ.get("GAR_TEST_EXAMPLES", "1000")}
+        if long
+        else {}
+    )
     limit_s = 3600 if long else 1200
     run_pytest(tally, "python", ["tests/python"], extra, limit_s)
     for name, environment in {**SETTINGS, **(SETTINGS_LONG if long else {})}.items():
@@ -281,8 +303,12 @@ RUNNERS = {
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--long", action="store_true", help="more seeds, more settings, time for each fuzz target")
-    parser.add_argument("runners", nargs="*", metavar="RUNNER", help=f"of {', '.join(RUNNERS)}; all when none is given")
+    parser.add_argument(
+        "--long", action="store_true", help="more seeds, more settings, time for each fuzz target"
+    )
+    parser.add_argument(
+        "runners", nargs="*", metavar="RUNNER", help=f"of {', '.join(RUNNERS)}; all when none is given"
+    )
     options = parser.parse_args()
     unknown = [name for name in options.runners if name not in RUNNERS]
     if unknown:

@@ -46,7 +46,10 @@ def test_good_tree(tmp_path):
         ({"base/f_priv.h": "", "os/e.c": '#include "base/f_priv.h"\n'}, "private to base"),
         ({"os/e.c": '#include "base/a_test.c"\n'}, "is a test"),
         ({"base/a.c": "#include <stdio.h>\n"}, "must be its own header"),
-        ({"base/b.h": "", "base/a.c": '#include "base/b.h"\n#include "base/a.h"\n'}, "must be its own header"),
+        (
+            {"base/b.h": "", "base/a.c": '#include "base/b.h"\n#include "base/a.h"\n'},
+            "must be its own header",
+        ),
         ({"extra/e.c": ""}, "its folder is not in"),
         ({"os/b.h": ""}, "os lists base but no file uses it"),
         ({"formats/parquet/c.h": None, "engine/d.c": ""}, "formats has no file"),

@@ -15,7 +15,8 @@ GOOD = {
     "src/base/README.md": "# base\n",
     "src/base/meson.build": "# SPDX-License-Identifier: Apache-2.0\ngar_sources += files('a.c')\ngar_tests += {'base/a': files('a_test.c')}\n",
     "src/base/a.h": SPDX + "int gar_a(void);\n",
-    "src/base/a.c": SPDX + '#include "base/a.h"\n\nint gar_a(void)\n{\n    return 1; /* malloc(1) in a comment */\n}\n',
+    "src/base/a.c": SPDX
+    + '#include "base/a.h"\n\nint gar_a(void)\n{\n    return 1; /* malloc(1) in a comment */\n}\n',
     "src/base/a_test.c": SPDX + '#include "base/a.h"\n',
 }
 MARKER = "TO" + "DO"
