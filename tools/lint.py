@@ -26,7 +26,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BIN = os.path.join(ROOT, ".venv", "bin")
 CACHE = os.path.join(ROOT, "build", "lint")
 C_TREES = ("src/", "include/", "cli/", "python/", "fuzz/", "examples/c/", "bench/", "tests/")
-PYTHON_TREES = ["tools", "tests", "python", "bench", "examples"]
+PYTHON_TREES = ["fuzz", "tools", "tests", "python", "bench", "examples"]
 
 
 def run(command, **options):

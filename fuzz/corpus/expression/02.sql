@@ -1,0 +1,1 @@
+case when i > 0 then 'yes' when i is null then null else 'no' end

@@ -1,0 +1,1 @@
+i between 1 and 3 or not b

@@ -1,0 +1,1 @@
+s in ('abc', 'def', null) and s not like '%\_%'

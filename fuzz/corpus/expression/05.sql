@@ -1,0 +1,1 @@
+cast(i as decimal(20, 4)) / 3

@@ -1,0 +1,1 @@
+cast(f as bigint)

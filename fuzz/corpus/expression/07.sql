@@ -1,0 +1,1 @@
+try_cast(s as date) < date '2020-01-01'

@@ -1,0 +1,1 @@
+d + interval '1' month, t - interval '90' minute

@@ -1,0 +1,1 @@
+coalesce(i, -1) % 7, -i, +f

@@ -1,0 +1,1 @@
+upper(substr(s, 1, 2)) || lower(s)

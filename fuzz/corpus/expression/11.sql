@@ -1,0 +1,1 @@
+year(d) * 10000 + month(d) * 100 + day(d)

@@ -1,0 +1,1 @@
+length(s) = 3 and contains(s, 'b')

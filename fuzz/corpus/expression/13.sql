@@ -1,0 +1,1 @@
+i is not null and (f is null or f <> 0)

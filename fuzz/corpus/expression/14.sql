@@ -1,0 +1,1 @@
+count(*), sum(i), avg(f)

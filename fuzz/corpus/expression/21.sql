@@ -1,0 +1,2 @@
+-- comment
+i /* block */ + 1
