@@ -137,7 +137,7 @@ static void test_usage(void **state)
 static void test_map(void **state)
 {
     (void)state;
-    char *data = gar_map_new(2 * GAR_MAP_HUGE_BYTES);
+    char *data = gar_map_new(2 * GAR_MAP_HUGE_BYTES, true);
     assert_non_null(data);
     assert_int_equal((intptr_t)data % GAR_MAP_HUGE_BYTES, 0);
     gar_map_populate(data, GAR_MAP_HUGE_BYTES);
@@ -146,7 +146,11 @@ static void test_map(void **state)
     gar_map_discard(data, 2 * GAR_MAP_HUGE_BYTES);
     assert_int_equal(data[2 * GAR_MAP_HUGE_BYTES - 1], 0);
     gar_map_free(data, 2 * GAR_MAP_HUGE_BYTES);
-    assert_null(gar_map_new(INT64_MAX / GAR_MAP_HUGE_BYTES * GAR_MAP_HUGE_BYTES));
+    data = gar_map_new(3 * GAR_MAP_PAGE_BYTES, false);
+    assert_non_null(data);
+    data[3 * GAR_MAP_PAGE_BYTES - 1] = 1;
+    gar_map_free(data, 3 * GAR_MAP_PAGE_BYTES);
+    assert_null(gar_map_new(INT64_MAX / GAR_MAP_HUGE_BYTES * GAR_MAP_HUGE_BYTES, true));
 }
 
 int main(void)

@@ -12,9 +12,9 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; older ones say EINVAL */
 #endif
 
-void *gar_map_new(int64_t bytes)
+void *gar_map_new(int64_t bytes, bool is_huge)
 {
-    assert(bytes > 0 && bytes % GAR_MAP_HUGE_BYTES == 0);
+    assert(bytes > 0 && bytes % GAR_MAP_PAGE_BYTES == 0);
     const int fault = gar_os_fault_hit(GAR_OS_MAP);
     if (fault != 0 || bytes > INT64_MAX - GAR_MAP_HUGE_BYTES) {
         errno = fault != 0 ? fault : ENOMEM;
@@ -35,7 +35,11 @@ void *gar_map_new(int64_t bytes)
     if (padded - skip > size) {
         (void)munmap(data + size, padded - skip - size);
     }
-    (void)madvise(data, size, MADV_HUGEPAGE);
+    const size_t whole = size - size % (size_t)GAR_MAP_HUGE_BYTES;
+    (void)madvise(data, is_huge ? whole : size, is_huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    if (is_huge && size > whole) {
+        (void)madvise(data + whole, size - whole, MADV_NOHUGEPAGE);
+    }
     return data;
 }
 

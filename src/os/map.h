@@ -8,9 +8,11 @@
 
 #define GAR_MAP_HUGE_BYTES INT64_C(2097152)
 
-/* bytes (a multiple of GAR_MAP_HUGE_BYTES) at a multiple of GAR_MAP_HUGE_BYTES, zeroed, huge pages asked for; pages
- * appear at first touch. NULL with errno set when refused. */
-void *gar_map_new(int64_t bytes);
+#define GAR_MAP_PAGE_BYTES INT64_C(4096)
+
+/* bytes (> 0, a multiple of GAR_MAP_PAGE_BYTES) at a multiple of GAR_MAP_HUGE_BYTES, zeroed; pages appear at first touch.
+ * is_huge: huge pages are asked for, except for the last part that does not fill one. NULL with errno set when refused. */
+void *gar_map_new(int64_t bytes, bool is_huge);
 void gar_map_free(void *data, int64_t bytes);
 /* Make the pages exist now (much cheaper than one fault a page); what the kernel refuses comes at first touch. */
 void gar_map_populate(void *data, int64_t bytes);

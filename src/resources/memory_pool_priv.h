@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What account.c needs of the pool: charging and raw blocks. */
+#ifndef GAR_RESOURCES_MEMORY_POOL_PRIV_H
+#define GAR_RESOURCES_MEMORY_POOL_PRIV_H
+
+#include "resources/memory_pool.h"
+
+/* Real size of a block for `bytes` (0 .. 2^60). */
+int64_t gar_memory_pool_block_bytes(int64_t bytes);
+/* Count bytes as used if the limit allows it; false changes nothing. */
+bool gar_memory_pool_charge(struct gar_memory_pool *pool, int64_t bytes, bool is_ticket);
+void gar_memory_pool_discharge(struct gar_memory_pool *pool, int64_t bytes, bool is_ticket);
+/* A block of exactly gar_memory_pool_block_bytes; charged by the caller. NULL when the kernel refuses. */
+void *gar_memory_pool_take(struct gar_memory_pool *pool, int64_t block_bytes);
+void gar_memory_pool_give(struct gar_memory_pool *pool, void *data, int64_t block_bytes);
+
+/* atomically raise *peak to value. */
+GAR_INLINE void gar_raise_peak(int64_t *peak, int64_t value)
+{
+    int64_t seen = __atomic_load_n(peak, __ATOMIC_RELAXED);
+    while (seen < value &&
+           !__atomic_compare_exchange_n(peak, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+}
+
+#endif
