@@ -25,7 +25,8 @@
 /* ---- the scalar machine ---- */
 
 /* Advance by one byte; true if the byte is a separator. */
-GAR_INLINE bool step(const struct gar_csv_dialect *d, uint8_t byte, enum gar_csv_state *state, bool *has_escapes)
+GAR_INLINE bool step(const struct gar_csv_dialect *d, uint8_t byte, enum gar_csv_state *state,
+                     bool *has_escapes)
 {
     switch (*state) {
     case GAR_CSV_COMMENT:
@@ -84,8 +85,9 @@ GAR_INLINE bool step(const struct gar_csv_dialect *d, uint8_t byte, enum gar_csv
     return false;
 }
 
-static int64_t index_scalar(const struct gar_csv_dialect *d, const uint8_t *data, int64_t from, int64_t to,
-                            enum gar_csv_state *state, uint32_t *positions, struct gar_csv_index_result *out)
+static int64_t index_scalar(const struct gar_csv_dialect *d, const uint8_t *data, int64_t from,
+                            int64_t to, enum gar_csv_state *state, uint32_t *positions,
+                            struct gar_csv_index_result *out)
 {
     int64_t count = 0;
     uint8_t wide = 0;
@@ -93,14 +95,15 @@ static int64_t index_scalar(const struct gar_csv_dialect *d, const uint8_t *data
         wide |= data[i];
         if (step(d, data[i], state, &out->has_escapes)) {
             positions[count++] = (uint32_t)i;
+            out->line_ends += data[i] == d->terminator;
         }
     }
     out->has_wide |= wide >= 128;
     return count;
 }
 
-static void split_scalar(const struct gar_csv_dialect *d, const uint8_t *data, int64_t from, int64_t to,
-                         enum gar_csv_state *state, struct gar_csv_split_result *out)
+static void split_scalar(const struct gar_csv_dialect *d, const uint8_t *data, int64_t from,
+                         int64_t to, enum gar_csv_state *state, struct gar_csv_split_result *out)
 {
     bool has_escapes = false;
     for (int64_t i = from; i < to; i++) {
@@ -152,8 +155,8 @@ struct word {
 
 /* Separators outside quotes of a word with `bits` bytes (1..64), given the prefix XOR of its quotes. False: the quotes are not
  * regular, carry is untouched. */
-GAR_INLINE bool resolve(const struct word *w, uint64_t toggled, int bits, bool double_quote, struct carry *c,
-                        uint64_t *out_inside, uint64_t *escapes)
+GAR_INLINE bool resolve(const struct word *w, uint64_t toggled, int bits, bool double_quote,
+                        struct carry *c, uint64_t *out_inside, uint64_t *escapes)
 {
     const uint64_t inside = toggled ^ c->inside;
     const uint64_t separators = (w->delimiters | w->terminators) & ~inside;
@@ -175,7 +178,8 @@ GAR_INLINE bool resolve(const struct word *w, uint64_t toggled, int bits, bool d
 GAR_TARGET("pclmul,sse2") GAR_INLINE uint64_t prefix_xor(uint64_t x)
 {
     const __m128i ones = _mm_set1_epi8(-1);
-    return (uint64_t)_mm_cvtsi128_si64(_mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)x), ones, 0));
+    return (uint64_t)_mm_cvtsi128_si64(
+        _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)x), ones, 0));
 }
 
 GAR_INLINE int64_t emit_bits(uint64_t mask, int64_t base, uint32_t *positions, int64_t count)
@@ -187,7 +191,7 @@ GAR_INLINE int64_t emit_bits(uint64_t mask, int64_t base, uint32_t *positions, i
     return count;
 }
 
-#define AVX2_TARGET "avx2,bmi,bmi2,popcnt,lzcnt,pclmul"
+#define AVX2_TARGET   "avx2,bmi,bmi2,popcnt,lzcnt,pclmul"
 #define AVX512_TARGET AVX2_TARGET ",avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vbmi2"
 
 GAR_TARGET(AVX2_TARGET) GAR_INLINE uint64_t equal_avx2(__m256i low, __m256i high, uint8_t byte)
@@ -198,19 +202,22 @@ GAR_TARGET(AVX2_TARGET) GAR_INLINE uint64_t equal_avx2(__m256i low, __m256i high
     return l | (uint64_t)h << 32;
 }
 
-GAR_TARGET(AVX2_TARGET) GAR_INLINE void load_avx2(const struct gar_csv_dialect *d, const uint8_t *p, struct word *w,
-                                                  uint64_t *wide)
+GAR_TARGET(AVX2_TARGET)
+GAR_INLINE void load_avx2(const struct gar_csv_dialect *d, const uint8_t *p, struct word *w,
+                          uint64_t *wide)
 {
     const __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)p);
     const __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(p + 32));
     w->delimiters = equal_avx2(low, high, d->delimiter);
     w->terminators = equal_avx2(low, high, d->terminator);
     w->quotes = d->has_quote ? equal_avx2(low, high, d->quote) : 0;
-    *wide = (uint64_t)(uint32_t)_mm256_movemask_epi8(low) | (uint64_t)(uint32_t)_mm256_movemask_epi8(high) << 32;
+    *wide = (uint64_t)(uint32_t)_mm256_movemask_epi8(low) |
+            (uint64_t)(uint32_t)_mm256_movemask_epi8(high) << 32;
 }
 
-GAR_TARGET(AVX512_TARGET) GAR_INLINE void load_avx512(const struct gar_csv_dialect *d, const uint8_t *p,
-                                                      struct word *w, uint64_t *wide)
+GAR_TARGET(AVX512_TARGET)
+GAR_INLINE void load_avx512(const struct gar_csv_dialect *d, const uint8_t *p, struct word *w,
+                            uint64_t *wide)
 {
     const __m512i v = _mm512_loadu_si512(p);
     w->delimiters = _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8((char)d->delimiter));
@@ -219,124 +226,135 @@ GAR_TARGET(AVX512_TARGET) GAR_INLINE void load_avx512(const struct gar_csv_diale
     *wide = _mm512_movepi8_mask(v);
 }
 
-GAR_TARGET(AVX2_TARGET) GAR_INLINE int64_t emit_avx2(uint64_t mask, int64_t base, uint32_t *positions, int64_t count)
+GAR_TARGET(AVX2_TARGET)
+GAR_INLINE int64_t emit_avx2(uint64_t mask, int64_t base, uint32_t *positions, int64_t count)
 {
     return emit_bits(mask, base, positions, count);
 }
 
 /* Sixteen at a time: the numbers of the set bits are compressed to the front, widened and stored. Writes up to 16 entries beyond. */
-GAR_TARGET(AVX512_TARGET) GAR_INLINE int64_t emit_avx512(uint64_t mask, int64_t base, uint32_t *positions,
-                                                         int64_t count)
+GAR_TARGET(AVX512_TARGET)
+GAR_INLINE int64_t emit_avx512(uint64_t mask, int64_t base, uint32_t *positions, int64_t count)
 {
-    const __m512i numbers = _mm512_set_epi64(0x3f3e3d3c3b3a3938, 0x3736353433323130, 0x2f2e2d2c2b2a2928,
-                                             0x2726252423222120, 0x1f1e1d1c1b1a1918, 0x1716151413121110,
-                                             0x0f0e0d0c0b0a0908, 0x0706050403020100);
+    const __m512i numbers = _mm512_set_epi64(
+        0x3f3e3d3c3b3a3938, 0x3736353433323130, 0x2f2e2d2c2b2a2928, 0x2726252423222120,
+        0x1f1e1d1c1b1a1918, 0x1716151413121110, 0x0f0e0d0c0b0a0908, 0x0706050403020100);
     const __m512i bytes = _mm512_maskz_compress_epi8(mask, numbers);
     const __m512i first = _mm512_set1_epi32((int32_t)(uint32_t)base);
     const int64_t found = gar_popcount64(mask);
     uint32_t *to = positions + count;
-    _mm512_storeu_si512(to, _mm512_add_epi32(first, _mm512_cvtepu8_epi32(_mm512_castsi512_si128(bytes))));
+    _mm512_storeu_si512(
+        to, _mm512_add_epi32(first, _mm512_cvtepu8_epi32(_mm512_castsi512_si128(bytes))));
     if (GAR_UNLIKELY(found > 16)) {
         _mm512_storeu_si512(
-            to + 16, _mm512_add_epi32(first, _mm512_cvtepu8_epi32(_mm512_extracti32x4_epi32(bytes, 1))));
+            to + 16,
+            _mm512_add_epi32(first, _mm512_cvtepu8_epi32(_mm512_extracti32x4_epi32(bytes, 1))));
         if (found > 32) {
             _mm512_storeu_si512(
-                to + 32, _mm512_add_epi32(first, _mm512_cvtepu8_epi32(_mm512_extracti32x4_epi32(bytes, 2))));
+                to + 32,
+                _mm512_add_epi32(first, _mm512_cvtepu8_epi32(_mm512_extracti32x4_epi32(bytes, 2))));
             _mm512_storeu_si512(
-                to + 48, _mm512_add_epi32(first, _mm512_cvtepu8_epi32(_mm512_extracti32x4_epi32(bytes, 3))));
+                to + 48,
+                _mm512_add_epi32(first, _mm512_cvtepu8_epi32(_mm512_extracti32x4_epi32(bytes, 3))));
         }
     }
     return count + found;
 }
 
 /* The two instruction sets share the loop's text; `LOAD` and `EMIT` are what differs. */
-#define DEFINE_WORD_LOOPS(NAME, TARGET, LOAD, EMIT)                                                                    \
-    GAR_TARGET(TARGET)                                                                                                 \
-    static void index_##NAME(const struct gar_csv_dialect *d, const uint8_t *data, int64_t from, int64_t to,           \
-                             enum gar_csv_state *state, uint32_t *positions, int64_t capacity,                         \
-                             struct gar_csv_index_result *out)                                                         \
-    {                                                                                                                  \
-        struct carry c = carry_of(*state);                                                                             \
-        uint64_t escapes = 0;                                                                                          \
-        uint64_t wide = 0;                                                                                             \
-        int64_t count = 0;                                                                                             \
-        int64_t at = from;                                                                                             \
-        const int64_t stop = capacity - 2 * WORD;                                                                      \
-        while (at < to && count <= stop) {                                                                             \
-            struct word w;                                                                                             \
-            uint64_t word_wide;                                                                                        \
-            LOAD(d, data + at, &w, &word_wide);                                                                        \
-            const int bits = (int)gar_min_i64(WORD, to - at);                                                          \
-            if (GAR_UNLIKELY(bits < WORD)) {                                                                           \
-                const uint64_t there = (UINT64_C(1) << bits) - 1;                                                      \
-                w.delimiters &= there;                                                                                 \
-                w.terminators &= there;                                                                                \
-                w.quotes &= there;                                                                                     \
-                word_wide &= there;                                                                                    \
-            }                                                                                                          \
-            uint64_t inside;                                                                                           \
-            wide |= word_wide;                                                                                         \
-            if (GAR_LIKELY(resolve(&w, prefix_xor(w.quotes), bits, d->double_quote, &c, &inside, &escapes))) {         \
-                count = EMIT((w.delimiters | w.terminators) & ~inside, at, positions, count);                          \
-            } else {                                                                                                   \
-                enum gar_csv_state s = state_of(&c, false);                                                            \
-                count += index_scalar(d, data, at, at + bits, &s, positions + count, out);                             \
-                c = carry_of(s);                                                                                       \
-                escapes = 1;                                                                                           \
-            }                                                                                                          \
-            at += bits;                                                                                                \
-        }                                                                                                              \
-        *state = state_of(&c, at > from && data[at - 1] == d->terminator);                                             \
-        out->end = at;                                                                                                 \
-        out->count = count;                                                                                            \
-        out->has_escapes |= escapes != 0;                                                                              \
-        out->has_wide |= wide != 0;                                                                                    \
-    }                                                                                                                  \
-    GAR_TARGET(TARGET)                                                                                                 \
-    static void split_##NAME(const struct gar_csv_dialect *d, const uint8_t *data, int64_t from, int64_t to,           \
-                             enum gar_csv_state *state, struct gar_csv_split_result *out)                              \
-    {                                                                                                                  \
-        struct carry c = carry_of(*state);                                                                             \
-        uint64_t escapes = 0;                                                                                          \
-        uint64_t last = 0;                                                                                             \
-        int64_t last_at = 0;                                                                                           \
-        int64_t records = 0;                                                                                           \
-        int64_t lines = 0;                                                                                             \
-        for (int64_t at = from; at < to; at += WORD) {                                                                 \
-            struct word w;                                                                                             \
-            uint64_t word_wide;                                                                                        \
-            LOAD(d, data + at, &w, &word_wide);                                                                        \
-            const int bits = (int)gar_min_i64(WORD, to - at);                                                          \
-            if (GAR_UNLIKELY(bits < WORD)) {                                                                           \
-                const uint64_t there = (UINT64_C(1) << bits) - 1;                                                      \
-                w.delimiters &= there;                                                                                 \
-                w.terminators &= there;                                                                                \
-                w.quotes &= there;                                                                                     \
-            }                                                                                                          \
-            uint64_t inside;                                                                                           \
-            if (GAR_LIKELY(resolve(&w, prefix_xor(w.quotes), bits, d->double_quote, &c, &inside, &escapes))) {         \
-                const uint64_t ends = w.terminators & ~inside;                                                         \
-                last_at = ends != 0 ? at : last_at;                                                                    \
-                last = ends != 0 ? ends : last;                                                                        \
-                records += gar_popcount64(ends);                                                                       \
-                lines += gar_popcount64(w.terminators);                                                                \
-            } else {                                                                                                   \
-                struct gar_csv_split_result slow = {.last_end = -1};                                                   \
-                enum gar_csv_state s = state_of(&c, false);                                                            \
-                split_scalar(d, data, at, at + bits, &s, &slow);                                                       \
-                c = carry_of(s);                                                                                       \
-                if (slow.last_end >= 0) {                                                                              \
-                    last_at = at;                                                                                      \
-                    last = UINT64_C(1) << (slow.last_end - 1 - at);                                                    \
-                }                                                                                                      \
-                records += slow.record_ends;                                                                           \
-                lines += slow.line_ends;                                                                               \
-            }                                                                                                          \
-        }                                                                                                              \
-        *state = state_of(&c, to > from && data[to - 1] == d->terminator);                                             \
-        out->last_end = last != 0 ? last_at + WORD - gar_clz64(last) : -1;                                             \
-        out->record_ends = records;                                                                                    \
-        out->line_ends = lines;                                                                                        \
+#define DEFINE_WORD_LOOPS(NAME, TARGET, LOAD, EMIT)                                              \
+    GAR_TARGET(TARGET)                                                                           \
+    static void index_##NAME(const struct gar_csv_dialect *d, const uint8_t *data, int64_t from, \
+                             int64_t to, enum gar_csv_state *state, uint32_t *positions,         \
+                             int64_t capacity, struct gar_csv_index_result *out)                 \
+    {                                                                                            \
+        struct carry c = carry_of(*state);                                                       \
+        uint64_t escapes = 0;                                                                    \
+        uint64_t wide = 0;                                                                       \
+        int64_t count = 0;                                                                       \
+        int64_t line_ends = 0;                                                                   \
+        int64_t at = from;                                                                       \
+        const int64_t stop = capacity - 2 * WORD;                                                \
+        while (at < to && count <= stop) {                                                       \
+            struct word w;                                                                       \
+            uint64_t word_wide;                                                                  \
+            LOAD(d, data + at, &w, &word_wide);                                                  \
+            const int bits = (int)gar_min_i64(WORD, to - at);                                    \
+            if (GAR_UNLIKELY(bits < WORD)) {                                                     \
+                const uint64_t there = (UINT64_C(1) << bits) - 1;                                \
+                w.delimiters &= there;                                                           \
+                w.terminators &= there;                                                          \
+                w.quotes &= there;                                                               \
+                word_wide &= there;                                                              \
+            }                                                                                    \
+            uint64_t inside;                                                                     \
+            wide |= word_wide;                                                                   \
+            if (GAR_LIKELY(resolve(&w, prefix_xor(w.quotes), bits, d->double_quote, &c, &inside, \
+                                   &escapes))) {                                                 \
+                count = EMIT((w.delimiters | w.terminators) & ~inside, at, positions, count);    \
+                line_ends += gar_popcount64(w.terminators & ~inside);                            \
+            } else {                                                                             \
+                enum gar_csv_state s = state_of(&c, false);                                      \
+                count += index_scalar(d, data, at, at + bits, &s, positions + count, out);       \
+                c = carry_of(s);                                                                 \
+                escapes = 1;                                                                     \
+            }                                                                                    \
+            at += bits;                                                                          \
+        }                                                                                        \
+        *state = state_of(&c, at > from && data[at - 1] == d->terminator);                       \
+        out->end = at;                                                                           \
+        out->count = count;                                                                      \
+        out->line_ends += line_ends;                                                             \
+        out->has_escapes |= escapes != 0;                                                        \
+        out->has_wide |= wide != 0;                                                              \
+    }                                                                                            \
+    GAR_TARGET(TARGET)                                                                           \
+    static void split_##NAME(const struct gar_csv_dialect *d, const uint8_t *data, int64_t from, \
+                             int64_t to, enum gar_csv_state *state,                              \
+                             struct gar_csv_split_result *out)                                   \
+    {                                                                                            \
+        struct carry c = carry_of(*state);                                                       \
+        uint64_t escapes = 0;                                                                    \
+        uint64_t last = 0;                                                                       \
+        int64_t last_at = 0;                                                                     \
+        int64_t records = 0;                                                                     \
+        int64_t lines = 0;                                                                       \
+        for (int64_t at = from; at < to; at += WORD) {                                           \
+            struct word w;                                                                       \
+            uint64_t word_wide;                                                                  \
+            LOAD(d, data + at, &w, &word_wide);                                                  \
+            const int bits = (int)gar_min_i64(WORD, to - at);                                    \
+            if (GAR_UNLIKELY(bits < WORD)) {                                                     \
+                const uint64_t there = (UINT64_C(1) << bits) - 1;                                \
+                w.delimiters &= there;                                                           \
+                w.terminators &= there;                                                          \
+                w.quotes &= there;                                                               \
+            }                                                                                    \
+            uint64_t inside;                                                                     \
+            if (GAR_LIKELY(resolve(&w, prefix_xor(w.quotes), bits, d->double_quote, &c, &inside, \
+                                   &escapes))) {                                                 \
+                const uint64_t ends = w.terminators & ~inside;                                   \
+                last_at = ends != 0 ? at : last_at;                                              \
+                last = ends != 0 ? ends : last;                                                  \
+                records += gar_popcount64(ends);                                                 \
+                lines += gar_popcount64(w.terminators);                                          \
+            } else {                                                                             \
+                struct gar_csv_split_result slow = {.last_end = -1};                             \
+                enum gar_csv_state s = state_of(&c, false);                                      \
+                split_scalar(d, data, at, at + bits, &s, &slow);                                 \
+                c = carry_of(s);                                                                 \
+                if (slow.last_end >= 0) {                                                        \
+                    last_at = at;                                                                \
+                    last = UINT64_C(1) << (slow.last_end - 1 - at);                              \
+                }                                                                                \
+                records += slow.record_ends;                                                     \
+                lines += slow.line_ends;                                                         \
+            }                                                                                    \
+        }                                                                                        \
+        *state = state_of(&c, to > from && data[to - 1] == d->terminator);                       \
+        out->last_end = last != 0 ? last_at + WORD - gar_clz64(last) : -1;                       \
+        out->record_ends = records;                                                              \
+        out->line_ends = lines;                                                                  \
     }
 
 DEFINE_WORD_LOOPS(avx2, AVX2_TARGET, load_avx2, emit_avx2)
@@ -359,8 +377,9 @@ static enum gar_isa word_isa(const struct gar_csv_dialect *d)
 #endif
 }
 
-void gar_csv_index(const struct gar_csv_dialect *dialect, const uint8_t *data, int64_t from, int64_t to,
-                   enum gar_csv_state *state, uint32_t *positions, int64_t capacity, struct gar_csv_index_result *out)
+void gar_csv_index(const struct gar_csv_dialect *dialect, const uint8_t *data, int64_t from,
+                   int64_t to, enum gar_csv_state *state, uint32_t *positions, int64_t capacity,
+                   struct gar_csv_index_result *out)
 {
     *out = (struct gar_csv_index_result){.end = from};
     if (from >= to) {
@@ -368,7 +387,9 @@ void gar_csv_index(const struct gar_csv_dialect *dialect, const uint8_t *data, i
     }
     switch (word_isa(dialect)) {
 #if CSV_X86
-    case GAR_ISA_AVX512: index_avx512(dialect, data, from, to, state, positions, capacity, out); return;
+    case GAR_ISA_AVX512:
+        index_avx512(dialect, data, from, to, state, positions, capacity, out);
+        return;
     case GAR_ISA_AVX2: index_avx2(dialect, data, from, to, state, positions, capacity, out); return;
 #else
     case GAR_ISA_AVX512:
@@ -378,13 +399,14 @@ void gar_csv_index(const struct gar_csv_dialect *dialect, const uint8_t *data, i
     }
     while (out->end < to && out->count <= capacity - 2 * WORD) {
         const int64_t until = gar_min_i64(to, out->end + WORD);
-        out->count += index_scalar(dialect, data, out->end, until, state, positions + out->count, out);
+        out->count +=
+            index_scalar(dialect, data, out->end, until, state, positions + out->count, out);
         out->end = until;
     }
 }
 
-void gar_csv_split(const struct gar_csv_dialect *dialect, const uint8_t *data, int64_t from, int64_t to,
-                   enum gar_csv_state *state, struct gar_csv_split_result *out)
+void gar_csv_split(const struct gar_csv_dialect *dialect, const uint8_t *data, int64_t from,
+                   int64_t to, enum gar_csv_state *state, struct gar_csv_split_result *out)
 {
     *out = (struct gar_csv_split_result){.last_end = -1};
     if (from >= to) {

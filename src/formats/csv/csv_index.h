@@ -13,7 +13,7 @@
 #define GAR_FORMATS_CSV_CSV_INDEX_H
 
 #include "base/attrs.h"
-#include "formats/csv/csv_options.h"
+#include "formats/csv/csv_dialect.h"
 
 /* Bytes that must be readable before and after the text given to the functions here and in csv_parse.h. */
 #define GAR_CSV_PAD_BYTES 64
@@ -33,15 +33,17 @@ enum gar_csv_state {
 struct gar_csv_index_result {
     int64_t end;       /* scanned up to here */
     int64_t count;     /* separators written */
-    bool has_escapes;  /* there may be doubled quotes, escapes or quotes out of place: look inside fields */
-    bool has_wide;     /* there are bytes >= 128 */
+    int64_t line_ends; /* how many of them end a record */
+    bool
+        has_escapes; /* there may be doubled quotes, escapes or quotes out of place: look inside fields */
+    bool has_wide; /* there are bytes >= 128 */
 };
 
 /* Write the offsets of the separators in data[from, to) to positions, at least 64 below `capacity` (>= 128), and stop early
  * only when these are taken. *state is taken and left. 0 <= from <= to < 2^32 - 64; GAR_CSV_PAD_BYTES after `to` are readable.
  * Threads: any. Cost: one pass, no allocation. */
-void gar_csv_index(const struct gar_csv_dialect *dialect, const uint8_t *data, int64_t from, int64_t to,
-                   enum gar_csv_state *state, uint32_t *positions, int64_t capacity,
+void gar_csv_index(const struct gar_csv_dialect *dialect, const uint8_t *data, int64_t from,
+                   int64_t to, enum gar_csv_state *state, uint32_t *positions, int64_t capacity,
                    struct gar_csv_index_result *out);
 
 struct gar_csv_split_result {
@@ -51,8 +53,8 @@ struct gar_csv_split_result {
 };
 
 /* Where records end in data[from, to), without listing fields. Same rules and conditions as gar_csv_index. */
-void gar_csv_split(const struct gar_csv_dialect *dialect, const uint8_t *data, int64_t from, int64_t to,
-                   enum gar_csv_state *state, struct gar_csv_split_result *out);
+void gar_csv_split(const struct gar_csv_dialect *dialect, const uint8_t *data, int64_t from,
+                   int64_t to, enum gar_csv_state *state, struct gar_csv_split_result *out);
 
 /* True if text that ends in this state ends inside a quoted field. */
 GAR_INLINE bool gar_csv_state_is_open(enum gar_csv_state state)

@@ -16,7 +16,7 @@
 #endif
 
 #define NUMBER_BYTES 16
-#define ASCII_ZEROS UINT64_C(0x3030303030303030)
+#define ASCII_ZEROS  UINT64_C(0x3030303030303030)
 
 /* ---- portable ---- */
 
@@ -50,7 +50,8 @@ GAR_INLINE bool whole_number(const uint8_t *p, int64_t bytes, uint64_t *out)
     return are_digits(high) && are_digits(low);
 }
 
-GAR_INLINE bool pointed_number(const uint8_t *p, int64_t bytes, uint64_t *out, uint8_t *out_fraction)
+GAR_INLINE bool pointed_number(const uint8_t *p, int64_t bytes, uint64_t *out,
+                               uint8_t *out_fraction)
 {
     uint64_t value = 0;
     int64_t point = -1;
@@ -69,7 +70,8 @@ GAR_INLINE bool pointed_number(const uint8_t *p, int64_t bytes, uint64_t *out, u
     return point < 0 || bytes > 1;
 }
 
-static void numbers_portable(const struct csv_fields *f, int64_t row, int64_t rows, struct csv_numbers *out)
+static void numbers_portable(const struct csv_fields *f, int64_t row, int64_t rows,
+                             struct csv_numbers *out)
 {
     for (int64_t i = 0; i < rows; i++) {
         const uint32_t start = f->before[(row + i) * f->stride] + 1;
@@ -97,28 +99,32 @@ GAR_INLINE bool one_date(const uint8_t *p, int32_t *out)
     const uint64_t x = gar_load_u64(p) ^ UINT64_C(0x2d30302d30303030); /* 0000-00- */
     const uint32_t y = (uint32_t)(p[8] ^ '0');
     const uint32_t z = (uint32_t)(p[9] ^ '0');
-    if (!are_digits(x & UINT64_C(0x00ffff00ffffffff)) || (x & UINT64_C(0xff0000ff00000000)) != 0 || y > 9 || z > 9) {
+    if (!are_digits(x & UINT64_C(0x00ffff00ffffffff)) || (x & UINT64_C(0xff0000ff00000000)) != 0 ||
+        y > 9 || z > 9) {
         return false;
     }
-    const int32_t year = (int32_t)((x & 0xff) * 1000 + ((x >> 8) & 0xff) * 100 + ((x >> 16) & 0xff) * 10 +
-                                   ((x >> 24) & 0xff));
+    const int32_t year = (int32_t)((x & 0xff) * 1000 + ((x >> 8) & 0xff) * 100 +
+                                   ((x >> 16) & 0xff) * 10 + ((x >> 24) & 0xff));
     const int32_t month = (int32_t)(((x >> 40) & 0xff) * 10 + ((x >> 48) & 0xff));
     const int32_t day = (int32_t)(y * 10 + z);
-    if (year < 1 || month < 1 || month > 12 || day < 1 || (day > 28 && day > gar_days_in_month(year, month))) {
+    if (year < 1 || month < 1 || month > 12 || day < 1 ||
+        (day > 28 && day > gar_days_in_month(year, month))) {
         return false;
     }
     const int32_t march_year = year - (month <= 2);
     const int32_t march_month = month <= 2 ? month + 9 : month - 3;
-    *out = 365 * march_year + march_year / 4 - march_year / 100 + march_year / 400 + (153 * march_month + 2) / 5 + day -
-           719469;
+    *out = 365 * march_year + march_year / 4 - march_year / 100 + march_year / 400 +
+           (153 * march_month + 2) / 5 + day - 719469;
     return true;
 }
 
-static void dates_portable(const struct csv_fields *f, int64_t row, int64_t rows, int32_t *out_days, uint64_t *plain)
+static void dates_portable(const struct csv_fields *f, int64_t row, int64_t rows, int32_t *out_days,
+                           uint64_t *plain)
 {
     for (int64_t i = 0; i < rows; i++) {
         const uint32_t start = f->before[(row + i) * f->stride] + 1;
-        const bool good = f->ends[(row + i) * f->stride] - start == 10 && one_date(f->data + start, &out_days[i]);
+        const bool good =
+            f->ends[(row + i) * f->stride] - start == 10 && one_date(f->data + start, &out_days[i]);
         const uint64_t bit = UINT64_C(1) << (i & 63);
         plain[i >> 6] = good ? plain[i >> 6] | bit : plain[i >> 6] & ~bit;
     }
@@ -128,7 +134,9 @@ static void dates_portable(const struct csv_fields *f, int64_t row, int64_t rows
 
 #if CSV_X86
 
-#define AVX512 GAR_TARGET("avx2,bmi,bmi2,popcnt,lzcnt,avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vbmi2")
+#define AVX512  \
+    GAR_TARGET( \
+        "avx2,bmi,bmi2,popcnt,lzcnt,avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vbmi2")
 
 /* Four fields, each right-aligned in a 128-bit lane. */
 struct four {
@@ -196,8 +204,10 @@ AVX512 GAR_INLINE struct four_digits digits_of(const struct four *four)
     const __m128i below = _mm_sub_epi16(dots, _mm_set1_epi16(1));
     const __mmask8 dotted = _mm_test_epi16_mask(dots, dots);
     const __mmask8 dotted_twice = _mm_mask_test_epi16_mask(dotted, dots, below);
-    const uint64_t up_to_dot = (uint64_t)_mm_cvtsi128_si64(_mm_maskz_mov_epi16(dotted, _mm_xor_si128(dots, below)));
-    const __mmask8 has_digit = _mm_test_epi16_mask(_mm_cvtsi64_si128((int64_t)digit), _mm_set1_epi16(-1));
+    const uint64_t up_to_dot =
+        (uint64_t)_mm_cvtsi128_si64(_mm_maskz_mov_epi16(dotted, _mm_xor_si128(dots, below)));
+    const __mmask8 has_digit =
+        _mm_test_epi16_mask(_mm_cvtsi64_si128((int64_t)digit), _mm_set1_epi16(-1));
     const __m128i bads = _mm_cvtsi64_si128((int64_t)bad);
     const __mmask8 has_bad = _mm_test_epi16_mask(bads, bads);
     const __m128i minuses = _mm_cvtsi64_si128((int64_t)minus);
@@ -214,7 +224,8 @@ AVX512 GAR_INLINE struct four_digits digits_of(const struct four *four)
     return out;
 }
 
-AVX512 static void numbers_avx512(const struct csv_fields *f, int64_t row, int64_t rows, struct csv_numbers *out)
+AVX512 static void numbers_avx512(const struct csv_fields *f, int64_t row, int64_t rows,
+                                  struct csv_numbers *out)
 {
     const __m512i tens = _mm512_set1_epi16(0x010a);
     const __m512i hundreds = _mm512_set1_epi32(0x00010064);
@@ -235,12 +246,13 @@ AVX512 static void numbers_avx512(const struct csv_fields *f, int64_t row, int64
         _mm512_store_si512(out->mantissa + i, value);
         /* Interleave the bits and bytes of even and odd rows. */
         const uint64_t good = _pdep_u64(even.good, 0x55) | _pdep_u64(odd.good, 0xaa);
-        const uint64_t negative = _pdep_u64(_pdep_u64(even.negative, 0x55) | _pdep_u64(odd.negative, 0xaa),
-                                            UINT64_C(0x0101010101010101));
+        const uint64_t negative =
+            _pdep_u64(_pdep_u64(even.negative, 0x55) | _pdep_u64(odd.negative, 0xaa),
+                      UINT64_C(0x0101010101010101));
         const __m128i fractions = _mm_or_si128(even.fraction, _mm_slli_epi32(odd.fraction, 8));
         _mm_storel_epi64((__m128i *)(void *)(out->fraction + i),
-                         _mm_shuffle_epi8(fractions, _mm_set_epi8(-1, -1, -1, -1, -1, -1, -1, -1, 13, 12, 9, 8, 5,
-                                                                  4, 1, 0)));
+                         _mm_shuffle_epi8(fractions, _mm_set_epi8(-1, -1, -1, -1, -1, -1, -1, -1,
+                                                                  13, 12, 9, 8, 5, 4, 1, 0)));
         gar_store_u64(out->negative + i, negative);
         out->plain[i >> 6] |= good << (i & 63);
     }
@@ -267,16 +279,19 @@ AVX512 GAR_INLINE __m512i four_dates(const struct csv_fields *f, int64_t row, ui
     const uint32_t b2 = before[2 * step];
     const uint32_t b3 = before[3 * step];
     const uint32_t ten = (uint32_t)(ends[0] - b0 == 11) | (uint32_t)(ends[step] - b1 == 11) << 1 |
-                         (uint32_t)(ends[2 * step] - b2 == 11) << 2 | (uint32_t)(ends[3 * step] - b3 == 11) << 3;
+                         (uint32_t)(ends[2 * step] - b2 == 11) << 2 |
+                         (uint32_t)(ends[3 * step] - b3 == 11) << 3;
     const uint8_t *d = f->data;
     /* The field of row 0 starts at 0: before is 2^32 - 1 and the sum wraps. */
     __m512i v = _mm512_castsi128_si512(load_16(d + (uint32_t)(b0 + 1)));
     v = _mm512_inserti32x4(v, load_16(d + (uint32_t)(b1 + 1)), 1);
     v = _mm512_inserti32x4(v, load_16(d + (uint32_t)(b2 + 1)), 2);
     v = _mm512_inserti32x4(v, load_16(d + (uint32_t)(b3 + 1)), 3);
-    const __m512i order = _mm512_broadcast_i32x4(_mm_set_epi8(-1, -1, -1, -1, -1, -1, 7, 4, 9, 8, 6, 5, 3, 2, 1, 0));
+    const __m512i order =
+        _mm512_broadcast_i32x4(_mm_set_epi8(-1, -1, -1, -1, -1, -1, 7, 4, 9, 8, 6, 5, 3, 2, 1, 0));
     const __m512i x = _mm512_shuffle_epi8(_mm512_sub_epi8(v, _mm512_set1_epi8('0')), order);
-    const uint64_t digits_bad = _mm512_mask_cmpgt_epu8_mask(UINT64_C(0x00ff00ff00ff00ff), x, _mm512_set1_epi8(9));
+    const uint64_t digits_bad =
+        _mm512_mask_cmpgt_epu8_mask(UINT64_C(0x00ff00ff00ff00ff), x, _mm512_set1_epi8(9));
     const uint64_t dashes_bad =
         _mm512_mask_cmpneq_epi8_mask(UINT64_C(0x0300030003000300), x, _mm512_set1_epi8('-' - '0'));
     const __m128i bads = _mm_cvtsi64_si128((int64_t)(digits_bad | dashes_bad));
@@ -286,13 +301,14 @@ AVX512 GAR_INLINE __m512i four_dates(const struct csv_fields *f, int64_t row, ui
     return _mm512_madd_epi16(pairs, _mm512_set1_epi64(INT64_C(0x0001010000010064)));
 }
 
-AVX512 static void dates_avx512(const struct csv_fields *f, int64_t row, int64_t rows, int32_t *out_days,
-                                uint64_t *plain)
+AVX512 static void dates_avx512(const struct csv_fields *f, int64_t row, int64_t rows,
+                                int32_t *out_days, uint64_t *plain)
 {
     /* By month 0..15: days before it in a year that starts in March; days it has for sure. */
     const __m512i before_month =
         _mm512_set_epi32(0, 0, 0, 275, 245, 214, 184, 153, 122, 92, 61, 31, 0, 337, 306, 0);
-    const __m512i month_days = _mm512_set_epi32(0, 0, 0, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31, 28, 31, 0);
+    const __m512i month_days =
+        _mm512_set_epi32(0, 0, 0, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31, 28, 31, 0);
     const __m256i one = _mm256_set1_epi32(1);
     memset(plain, 0, CSV_VECTOR_ROWS / 8);
     int64_t i = 0;
@@ -307,14 +323,19 @@ AVX512 static void dates_avx512(const struct csv_fields *f, int64_t row, int64_t
         const __m256i month = _mm256_srli_epi32(month_day, 8);
         const __m256i day = _mm256_and_si256(month_day, _mm256_set1_epi32(255));
         const __m512i wide_month = _mm512_castsi256_si512(month);
-        const __m256i offset = _mm512_castsi512_si256(_mm512_permutexvar_epi32(wide_month, before_month));
-        const __m256i last = _mm512_castsi512_si256(_mm512_permutexvar_epi32(wide_month, month_days));
-        const __mmask8 good_day = _mm256_cmple_epu32_mask(_mm256_sub_epi32(day, one), _mm256_sub_epi32(last, one)) &
-                                  _mm256_cmple_epu32_mask(month, _mm256_set1_epi32(12)) &
-                                  _mm256_test_epi32_mask(month, month) & _mm256_test_epi32_mask(day, day);
+        const __m256i offset =
+            _mm512_castsi512_si256(_mm512_permutexvar_epi32(wide_month, before_month));
+        const __m256i last =
+            _mm512_castsi512_si256(_mm512_permutexvar_epi32(wide_month, month_days));
+        const __mmask8 good_day =
+            _mm256_cmple_epu32_mask(_mm256_sub_epi32(day, one), _mm256_sub_epi32(last, one)) &
+            _mm256_cmple_epu32_mask(month, _mm256_set1_epi32(12)) &
+            _mm256_test_epi32_mask(month, month) & _mm256_test_epi32_mask(day, day);
         const __m256i y = _mm256_sub_epi32(
-            year, _mm256_maskz_mov_epi32(_mm256_cmple_epu32_mask(month, _mm256_set1_epi32(2)), one));
-        const __m256i centuries = _mm256_srli_epi32(_mm256_mullo_epi32(y, _mm256_set1_epi32(5243)), 19);
+            year,
+            _mm256_maskz_mov_epi32(_mm256_cmple_epu32_mask(month, _mm256_set1_epi32(2)), one));
+        const __m256i centuries =
+            _mm256_srli_epi32(_mm256_mullo_epi32(y, _mm256_set1_epi32(5243)), 19);
         __m256i days = _mm256_mullo_epi32(y, _mm256_set1_epi32(365));
         days = _mm256_add_epi32(days, _mm256_srli_epi32(y, 2));
         days = _mm256_sub_epi32(days, centuries);
@@ -335,7 +356,8 @@ AVX512 static void dates_avx512(const struct csv_fields *f, int64_t row, int64_t
 
 #endif
 
-void csv_parse_numbers(const struct csv_fields *fields, int64_t row, int64_t rows, struct csv_numbers *out)
+void csv_parse_numbers(const struct csv_fields *fields, int64_t row, int64_t rows,
+                       struct csv_numbers *out)
 {
 #if CSV_X86
     if (gar_cpu_isa() == GAR_ISA_AVX512) {
@@ -346,7 +368,8 @@ void csv_parse_numbers(const struct csv_fields *fields, int64_t row, int64_t row
     numbers_portable(fields, row, rows, out);
 }
 
-void csv_parse_dates(const struct csv_fields *fields, int64_t row, int64_t rows, int32_t *out_days, uint64_t *plain)
+void csv_parse_dates(const struct csv_fields *fields, int64_t row, int64_t rows, int32_t *out_days,
+                     uint64_t *plain)
 {
 #if CSV_X86
     if (gar_cpu_isa() == GAR_ISA_AVX512) {
