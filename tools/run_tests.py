@@ -6,6 +6,7 @@
   fuzz     the kept inputs of every fuzz target, same build
   tsan     C stress programs under ThreadSanitizer
   library  the release build's own tests: C examples, symbols of libgar.so
+  cli      pytest over tests/cli: the command gar
   python   pytest over tests/python, then its `settings` tests again under each hostile setting
 
 Each runner writes everything it says to build/logs/NAME.log and one line to the screen; faults are
@@ -271,12 +272,23 @@ def run_library(_long):
     return tally
 
 
+def make_data(tally):
+    if run_logged("data", [f"{BIN}/python", "tools/make_data.py", "test"]) == 0:
+        return True
+    tally.fault(f"cannot make the test data:\n{log_tail('data')}")
+    return False
+
+
+def run_cli(_long):
+    tally = Tally()
+    if build_release(tally) and make_data(tally):
+        run_pytest(tally, "cli", ["tests/cli"])
+    return tally
+
+
 def run_python(long):
     tally = Tally()
-    if not build_release(tally):
-        return tally
-    if run_logged("data", [f"{BIN}/python", "tools/make_data.py", "test"]) != 0:
-        tally.fault(f"cannot make the test data:\n{log_tail('data')}")
+    if not build_release(tally) or not make_data(tally):
         return tally
     extra = (
         {"GAR_TEST_LONG": "1", "GAR_TEST_EXAMPLES": os.environ.get("GAR_TEST_EXAMPLES", "1000")}
@@ -297,6 +309,7 @@ RUNNERS = {
     "fuzz": run_fuzz,
     "tsan": run_tsan,
     "library": run_library,
+    "cli": run_cli,
     "python": run_python,
 }
 
