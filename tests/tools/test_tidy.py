@@ -47,7 +47,7 @@ def test_good_tree(tmp_path):
         ({"src/base/a.h": SPDX + "int gar_a(void);\n" * 1300}, "length"),
         ({"src/base/a.h": SPDX + "/* " + "x" * 140 + " */\n"}, "length"),
         ({"src/base/a.c": SPDX + LONG_FUNCTION}, "function"),
-        ({"src/base/a.c": SPDX + "void gar_a(void)\n{\n    char *p = malloc(1);\n}\n"}, "malloc"),
+        ({"src/os/a.c": SPDX + "void gar_a(void)\n{\n    char *p = malloc(1);\n}\n"}, "malloc"),
         ({"src/base/a.c": SPDX + "void gar_a(void)\n{\n    pthread_self();\n}\n"}, "pthread"),
         ({"src/base/a.c": SPDX + "void gar_a(void)\n{\n    PyLong_FromLong(1);\n}\n"}, "Py*"),
         ({"src/base/a.c": SPDX + "int a; /* NOLINT */\n"}, "nolint"),
