@@ -6,6 +6,7 @@
   fuzz     the kept inputs of every fuzz target, same build
   tsan     C stress programs under ThreadSanitizer
   library  the release build's own tests: C examples, symbols of libgar.so
+  package  pytest over tests/package: the installed C library, the wheel
   cli      pytest over tests/cli: the command gar
   python   pytest over tests/python, then its `settings` tests again under each hostile setting
 
@@ -279,6 +280,13 @@ def make_data(tally):
     return False
 
 
+def run_package(_long):
+    tally = Tally()
+    if build_release(tally):
+        run_pytest(tally, "package", ["tests/package", "-o", "timeout=900"])
+    return tally
+
+
 def run_cli(_long):
     tally = Tally()
     if build_release(tally) and make_data(tally):
@@ -309,6 +317,7 @@ RUNNERS = {
     "fuzz": run_fuzz,
     "tsan": run_tsan,
     "library": run_library,
+    "package": run_package,
     "cli": run_cli,
     "python": run_python,
 }
