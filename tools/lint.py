@@ -5,6 +5,7 @@
   layers    tools/check_layers.py
   tidy      tools/tidy.py
   headers   tools/check_headers.py
+  reference docs/functions.md is what the function registry says
   python    ruff check
   types     mypy over the package and its stubs
   cppcheck  over src/, cli/ and python/
@@ -70,8 +71,8 @@ def check_types(_fix):
     return report(run([f"{BIN}/mypy", "--no-error-summary", "python/gar"]))
 
 
-def script(name):
-    return lambda _fix: report(run([sys.executable, f"tools/{name}.py"]))
+def script(name, *arguments):
+    return lambda _fix: report(run([sys.executable, f"tools/{name}.py", *arguments]))
 
 
 def compile_commands():
@@ -164,6 +165,7 @@ CHECKS = {
     "layers": script("check_layers"),
     "tidy": script("tidy"),
     "headers": script("check_headers"),
+    "reference": script("make_reference", "--check"),
     "python": check_python,
     "types": check_types,
     "cppcheck": check_cppcheck,
