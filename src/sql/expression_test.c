@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SQL expressions: constant ones are folded and compared with their value; others by their tree; bad ones by message and place. */
+#include "sql/expression.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "expr/program.h"
+
+static struct gar_schema *make_schema(void)
+{
+    const struct gar_field fields[] = {
+        {.name = (char[]){"a"}, .type = {.id = GAR_INT64}},
+        {.name = (char[]){"B"}, .type = {.id = GAR_FLOAT64}},
+        {.name = (char[]){"s"}, .type = {.id = GAR_STRING}},
+        {.name = (char[]){"a.b"}, .type = {.id = GAR_INT64}},
+        {.name = (char[]){"Name"}, .type = {.id = GAR_STRING}},
+        {.name = (char[]){"name"}, .type = {.id = GAR_STRING}},
+    };
+    struct gar_schema *schema = NULL;
+    assert_int_equal(gar_schema_new(fields, GAR_COUNT_OF(fields), false, &schema, NULL), GAR_OK);
+    return schema;
+}
+
+static void expect_value(const char *sql, const char *expected)
+{
+    struct gar_error err = GAR_ERROR_INIT;
+    struct gar_expr *expr = NULL;
+    struct gar_value value;
+    if (gar_sql_parse_expression(sql, (int64_t)strlen(sql), NULL, &expr, &err) != GAR_OK) {
+        fail_msg("%s: %s", sql, err.message);
+    }
+    if (gar_expr_fold(expr, &value, &err) != GAR_OK) {
+        fail_msg("%s: %s", sql, err.message);
+    }
+    struct gar_strbuf text = {0};
+    gar_value_print_plain(&value, -1, &text);
+    if (strcmp(gar_strbuf_text(&text), expected) != 0) {
+        fail_msg("%s is %s, expected %s", sql, gar_strbuf_text(&text), expected);
+    }
+    gar_strbuf_destroy(&text);
+    gar_value_destroy(&value);
+    gar_expr_unref(expr);
+}
+
+static void test_values(void **state)
+{
+    (void)state;
+    expect_value("1 + 2 * 3", "7");
+    expect_value("(1 + 2) * 3", "9");
+    expect_value("10 - 3 - 2", "5");
+    expect_value("- -5", "5");
+    expect_value("2 ** 3 ** 2 = 512", "true");
+    expect_value("7 // 2", "3");
+    expect_value("7 % 4", "3");
+    expect_value("-9223372036854775808", "-9223372036854775808");
+    expect_value("18446744073709551615", "18446744073709551615");
+    expect_value("1_000", "1000");
+    expect_value("0.05 + 0.1", "0.15");
+    expect_value("1.50", "1.50");
+    expect_value("1e3", "1000.0");
+    expect_value("'it''s'", "it's");
+    expect_value("'a' || 'b'", "ab");
+    expect_value("not 1 = 2 and true", "true");
+    expect_value("not (1 = 1 or 1 = 2)", "false");
+    expect_value("1 < 2 or null", "true");
+    expect_value("1 between 0 and 2 and 3 not between 4 and 5", "true");
+    expect_value("2 in (1, 2, 3)", "true");
+    expect_value("2 not in (1, 3)", "true");
+    expect_value("'x' in ('y', 'x')", "true");
+    expect_value("(2 in (1, null)) is null", "true");
+    expect_value("2 in (1, 1 + 1)", "true");
+    expect_value("null is null", "true");
+    expect_value("1 is not null", "true");
+    expect_value("(1 = 2) is false", "true");
+    expect_value("1 is distinct from null", "true");
+    expect_value("null is not distinct from null", "true");
+    expect_value("'abc' like 'a%' and 'abc' not like 'b%'", "true");
+    expect_value("'ABC' ilike 'a_c'", "true");
+    expect_value("case when 1 = 2 then 'x' when true then 'y' else 'z' end", "y");
+    expect_value("case 3 when 1 then 'one' when 3 then 'three' end", "three");
+    expect_value("cast('12' as bigint) + 1", "13");
+    expect_value("'2'::int + '3'::int64", "5");
+    expect_value("cast('1.25' as decimal(10, 2))", "1.25");
+    expect_value("try_cast('x' as int) is null", "true");
+    expect_value("extract(year from date '1998-12-01')", "1998");
+    expect_value("date '1998-12-01' - interval '90' day", "1998-09-02");
+    expect_value("date '2024-01-31' + interval 1 month", "2024-02-29");
+    expect_value("date '2024-01-31' + interval '1 year 1 month'", "2025-02-28");
+    expect_value("substr('query', 3)", "ery");
+    expect_value("substring('query' from 2 for 3)", "uer");
+    expect_value("SuBsTrInG('query', 1, 1)", "q");
+    expect_value("UPPER(lower('Ab'))", "AB");
+    expect_value("coalesce(null, 2)", "2");
+    expect_value("-- a comment\n 1", "1");
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {{"a", "a"},         {"A", "a"},         {"b", "B"},       {"\"B\"", "B"}, {"`s`", "s"},
+                                           {"\"a.b\"", "a.b"}, {"a.b", "a.b"},     {"Name", "Name"}, {"name", "name"}};
+    struct gar_schema *schema = make_schema();
+    for (int64_t i = 0; i < GAR_COUNT_OF(cases); i++) {
+        struct gar_expr *expr = NULL;
+        assert_int_equal(gar_sql_parse_expression(cases[i][0], (int64_t)strlen(cases[i][0]), schema, &expr, NULL), GAR_OK);
+        assert_int_equal(expr->kind, GAR_EXPR_COLUMN);
+        assert_string_equal(expr->name, cases[i][1]);
+        gar_expr_unref(expr);
+    }
+    gar_schema_unref(schema);
+}
+
+static void test_list(void **state)
+{
+    (void)state;
+    static const char sql[] = "a, b * 2 as \"twice b\", upper(s) AS u, *";
+    struct gar_schema *schema = make_schema();
+    struct gar_expr **list = NULL;
+    int64_t count = 0;
+    assert_int_equal(gar_sql_parse_list(sql, sizeof sql - 1, schema, &list, &count, NULL), GAR_OK);
+    assert_int_equal(count, 4);
+    assert_string_equal(gar_expr_name(list[1]), "twice b");
+    assert_string_equal(gar_expr_name(list[2]), "u");
+    assert_string_equal(list[3]->name, "*");
+    for (int64_t i = 0; i < count; i++) {
+        gar_expr_unref(list[i]);
+    }
+    gar_free(list);
+    gar_schema_unref(schema);
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *sql;
+        int64_t position; /* -1: not a syntax error */
+        const char *part; /* of the message */
+    } cases[] = {
+        {"", 0, "the text ends here"},
+        {"1 +", 3, "the text ends here"},
+        {"1 2", 2, "expected an operator or the end, got 2"},
+        {"a = 'x", 4, "no closing quote"},
+        {"a ? 1", 2, "no meaning"},
+        {"(a", 2, "')'"},
+        {"a in ()", 5, "at least one value"},
+        {"a is 3", 5, "DISTINCT FROM"},
+        {"a not 3", 6, "IN, BETWEEN"},
+        {"cast(a as nothing)", 10, "nothing"},
+        {"cast(a int)", 7, "expected as"},
+        {"uper(s)", 0, "upper"},
+        {"lower()", 0, "lower"},
+        {"12abc", 2, "letters"},
+        {"interval 'x' day", 9, "INTERVAL"},
+        {"date 'no'", 5, "no"},
+        {"NAME = 1", 0, "ambiguous"},
+        {"case a end", 7, "WHEN"},
+        {"and", 0, "a value"},
+        {"nam = 1", -1, "nam"},
+    };
+    struct gar_schema *schema = make_schema();
+    for (int64_t i = 0; i < GAR_COUNT_OF(cases); i++) {
+        struct gar_error err = GAR_ERROR_INIT;
+        struct gar_expr *expr = NULL;
+        const enum gar_status status =
+            gar_sql_parse_expression(cases[i].sql, (int64_t)strlen(cases[i].sql), schema, &expr, &err);
+        if (status >= 0 || expr != NULL || strstr(err.message, cases[i].part) == NULL || err.position != cases[i].position) {
+            fail_msg("'%s': status %d at %lld: %s", cases[i].sql, (int)status, (long long)err.position, err.message);
+        }
+        assert_int_equal(status, cases[i].position < 0 ? GAR_ERR_COLUMN : GAR_ERR_SYNTAX);
+    }
+    gar_schema_unref(schema);
+}
+
+/* Deep nesting is refused, long chains are not. */
+static void test_depth(void **state)
+{
+    (void)state;
+    struct gar_strbuf text = {0};
+    struct gar_expr *expr = NULL;
+    gar_strbuf_append_fill(&text, '(', 100000);
+    assert_int_equal(gar_sql_parse_expression(text.data, text.size, NULL, &expr, NULL), GAR_ERR_SYNTAX);
+    gar_strbuf_clear(&text);
+    gar_strbuf_append(&text, "a = 0");
+    for (int i = 1; i < 5000; i++) {
+        gar_strbuf_printf(&text, " or a = %d", i);
+    }
+    assert_int_equal(gar_sql_parse_expression(text.data, text.size, NULL, &expr, NULL), GAR_OK);
+    assert_true(expr->depth < 20);
+    gar_expr_unref(expr);
+    gar_strbuf_destroy(&text);
+}
+
+/* Every allocation fails once: an error, nothing leaked. */
+static void test_memory(void **state)
+{
+    (void)state;
+    static const char sql[] = "case when a in (1, 2) then upper(s) || 'x' else substr(s, a, 2) end = 'k' and a between 1 and 2";
+    const int64_t before = gar_alloc_live_blocks();
+    for (int64_t n = 1;; n++) {
+        struct gar_expr *expr = NULL;
+        gar_alloc_fail_at(n, false);
+        const enum gar_status status = gar_sql_parse_expression(sql, sizeof sql - 1, NULL, &expr, NULL);
+        gar_alloc_fail_at(0, false);
+        gar_expr_unref(expr);
+        assert_int_equal(gar_alloc_live_blocks(), before);
+        if (status == GAR_OK) {
+            break;
+        }
+        assert_int_equal(status, GAR_ERR_NOMEM);
+        assert_true(n < 10000);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values), cmocka_unit_test(test_names), cmocka_unit_test(test_list),
+        cmocka_unit_test(test_errors), cmocka_unit_test(test_depth), cmocka_unit_test(test_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

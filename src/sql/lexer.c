@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One pass over the bytes; no allocation. */
+#include "sql/lexer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+static bool is_name_start(unsigned char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c >= 0x80;
+}
+
+static bool is_digit(unsigned char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_name_part(unsigned char c)
+{
+    return is_name_start(c) || is_digit(c) || c == '$';
+}
+
+static unsigned char byte_at(const struct gar_lexer *lexer, int64_t at)
+{
+    return at < lexer->bytes ? (unsigned char)lexer->text[at] : 0;
+}
+
+/* Blanks and comments: "--" to the end of the line. */
+static void skip_blanks(struct gar_lexer *lexer)
+{
+    while (lexer->at < lexer->bytes) {
+        const unsigned char c = byte_at(lexer, lexer->at);
+        if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
+            lexer->at++;
+        } else if (c == '-' && byte_at(lexer, lexer->at + 1) == '-') {
+            while (lexer->at < lexer->bytes && lexer->text[lexer->at] != '\n') {
+                lexer->at++;
+            }
+        } else {
+            return;
+        }
+    }
+}
+
+static int64_t scan_number(const struct gar_lexer *lexer, int64_t at)
+{
+    while (is_digit(byte_at(lexer, at)) || (byte_at(lexer, at) == '_' && is_digit(byte_at(lexer, at + 1)))) {
+        at++;
+    }
+    if (byte_at(lexer, at) == '.') {
+        at++;
+        while (is_digit(byte_at(lexer, at))) {
+            at++;
+        }
+    }
+    const unsigned char e = byte_at(lexer, at);
+    if (e == 'e' || e == 'E') {
+        const unsigned char sign = byte_at(lexer, at + 1);
+        const int64_t digits = at + (sign == '+' || sign == '-' ? 2 : 1);
+        if (is_digit(byte_at(lexer, digits))) {
+            at = digits;
+            while (is_digit(byte_at(lexer, at))) {
+                at++;
+            }
+        }
+    }
+    return at;
+}
+
+/* End of a quoted token whose quote is doubled to stand for itself, or -1. */
+static int64_t scan_quoted(const struct gar_lexer *lexer, int64_t at)
+{
+    const char quote = lexer->text[at++];
+    while (at < lexer->bytes) {
+        if (lexer->text[at] == quote) {
+            if (byte_at(lexer, at + 1) != (unsigned char)quote) {
+                return at + 1;
+            }
+            at++;
+        }
+        at++;
+    }
+    return -1;
+}
+
+static int64_t symbol_bytes(const struct gar_lexer *lexer, int64_t at)
+{
+    static const char *const doubles[] = {"<=", ">=", "<>", "!=", "==", "::", "||", "//", "**", "<<", ">>", "=>"};
+    for (int64_t i = 0; i < GAR_COUNT_OF(doubles); i++) {
+        if (at + 2 <= lexer->bytes && memcmp(lexer->text + at, doubles[i], 2) == 0) {
+            return 2;
+        }
+    }
+    const unsigned char c = byte_at(lexer, at);
+    return c != 0 && strchr("+-*/%=<>(),.&|^~[]", c) != NULL ? 1 : 0;
+}
+
+static enum gar_status fail_at(const struct gar_lexer *lexer, int64_t at, const char *what, struct gar_error *err)
+{
+    return gar_syntax_error(lexer->text, lexer->bytes, at, err, "%s", what);
+}
+
+static enum gar_status scan(struct gar_lexer *lexer, struct gar_token *out, struct gar_error *err)
+{
+    const int64_t at = lexer->at;
+    const unsigned char c = byte_at(lexer, at);
+    int64_t end = at + 1;
+    if (is_name_start(c)) {
+        out->kind = GAR_TOKEN_NAME;
+        while (is_name_part(byte_at(lexer, end))) {
+            end++;
+        }
+    } else if (is_digit(c) || (c == '.' && is_digit(byte_at(lexer, at + 1)))) {
+        out->kind = GAR_TOKEN_NUMBER;
+        end = scan_number(lexer, at);
+        if (is_name_start(byte_at(lexer, end))) {
+            return fail_at(lexer, end, "a number ends in letters", err);
+        }
+    } else if (c == '\'' || c == '"' || c == '`') {
+        out->kind = c == '\'' ? GAR_TOKEN_STRING : GAR_TOKEN_QUOTED;
+        end = scan_quoted(lexer, at);
+        if (end < 0) {
+            return fail_at(lexer, at, c == '\'' ? "this text has no closing quote" : "this name has no closing quote", err);
+        }
+    } else {
+        out->kind = GAR_TOKEN_SYMBOL;
+        end = at + symbol_bytes(lexer, at);
+        if (end == at) {
+            return fail_at(lexer, at, "this character has no meaning here", err);
+        }
+    }
+    out->text = lexer->text + at;
+    out->bytes = end - at;
+    out->at = at;
+    lexer->at = end;
+    return GAR_OK;
+}
+
+enum gar_status gar_lexer_next(struct gar_lexer *lexer, struct gar_token *out, struct gar_error *err)
+{
+    if (lexer->at == 0) {
+        const int64_t bad = gar_utf8_first_bad(lexer->text, lexer->bytes);
+        if (bad >= 0) {
+            return gar_error_set(err, GAR_ERR_SYNTAX, "the SQL text is not valid UTF-8 at byte %lld", (long long)bad);
+        }
+    }
+    skip_blanks(lexer);
+    if (lexer->at >= lexer->bytes) {
+        *out = (struct gar_token){.kind = GAR_TOKEN_END, .text = "", .at = lexer->bytes};
+        return GAR_OK;
+    }
+    return scan(lexer, out, err);
+}
+
+/* Bytes of the source line that a message shows, at most. */
+#define SHOWN_BYTES 120
+
+enum gar_status gar_syntax_error(const char *text, int64_t bytes, int64_t at, struct gar_error *err, const char *format, ...)
+{
+    char reason[400];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(reason, sizeof reason, format, args);
+    va_end(args);
+    int64_t line = 1;
+    int64_t start = 0;
+    for (int64_t i = 0; i < at && i < bytes; i++) {
+        if (text[i] == '\n') {
+            line++;
+            start = i + 1;
+        }
+    }
+    int64_t end = at;
+    while (end < bytes && text[end] != '\n') {
+        end++;
+    }
+    const int64_t column = gar_utf8_valid(text + start, at - start) ? gar_utf8_length(text + start, at - start) : at - start;
+    int64_t from = start;
+    if (at - from > SHOWN_BYTES / 2) { /* a long line: show the part around the place */
+        from = at - SHOWN_BYTES / 2;
+        while (from < at && ((unsigned char)text[from] & 0xc0) == 0x80) {
+            from++;
+        }
+    }
+    int64_t to = gar_min_i64(end, from + SHOWN_BYTES);
+    while (to > from && to < bytes && ((unsigned char)text[to] & 0xc0) == 0x80) {
+        to--;
+    }
+    const int64_t caret = gar_utf8_valid(text + from, at - from) ? gar_utf8_width(text + from, at - from) : 0;
+    const enum gar_status status =
+        gar_error_set(err, GAR_ERR_SYNTAX, "SQL syntax error at line %lld, column %lld: %s\n  %.*s\n  %*s^", (long long)line,
+                      (long long)(column + 1), reason, (int)(to - from), text + from, (int)caret, "");
+    if (err != NULL) {
+        err->position = at;
+    }
+    return status;
+}
