@@ -3,6 +3,15 @@
 #ifndef GAR_FORMATS_CSV_CSV_TEST_PRIV_H
 #define GAR_FORMATS_CSV_CSV_TEST_PRIV_H
 
+/* clang-format off */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h> /* needs the ones above */
+/* clang-format on */
+
 #include "arrow/value.h"
 #include "formats/csv/csv_parse.h"
 
