@@ -39,7 +39,8 @@ void arguments_print_help(void)
 
 static bool usage_error(const char *what, const char *value)
 {
-    (void)fprintf(stderr, "gar: %s%s%s; see gar --help\n", what, value[0] == '\0' ? "" : ": ", value);
+    (void)fprintf(stderr, "gar: %s%s%s; see gar --help\n", what, value[0] == '\0' ? "" : ": ",
+                  value);
     return false;
 }
 
@@ -49,7 +50,8 @@ static bool parse_number(const char *name, const char *text, int64_t max, int64_
     errno = 0;
     const long long value = strtoll(text, &end, 10);
     if (errno != 0 || end == text || *end != '\0' || value < 0 || value > max) {
-        (void)fprintf(stderr, "gar: %s takes a whole number from 0 to %lld, got '%s'\n", name, (long long)max, text);
+        (void)fprintf(stderr, "gar: %s takes a whole number from 0 to %lld, got '%s'\n", name,
+                      (long long)max, text);
         return false;
     }
     *out = value;

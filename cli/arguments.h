@@ -11,16 +11,16 @@ struct arguments {
     const char *command;
     const char **files; /* owned array of argv pointers */
     int64_t file_count;
-    const char *select;      /* --select: SQL expressions, or NULL */
-    const char *where;       /* --where: SQL predicate, or NULL */
-    int64_t limit;           /* --limit; -1: not given */
+    const char *select; /* --select: SQL expressions, or NULL */
+    const char *where;  /* --where: SQL predicate, or NULL */
+    int64_t limit;      /* --limit; -1: not given */
     enum output_format format;
     bool is_format_given;
-    const char *compression; /* --compression, or NULL */
-    char delimiter;          /* --delimiter; 0: not given */
-    bool no_header;          /* --no-header */
+    const char *compression;  /* --compression, or NULL */
+    char delimiter;           /* --delimiter; 0: not given */
+    bool no_header;           /* --no-header */
     const char *input_format; /* --input-format: "csv", "parquet" or NULL */
-    int32_t threads;         /* --threads; 0: not given */
+    int32_t threads;          /* --threads; 0: not given */
     bool is_help;
     bool is_version;
 };

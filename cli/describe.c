@@ -11,12 +11,12 @@
 
 enum { FIGURES = 6, OUTPUT_COLUMNS = 8 };
 
-
 /* cast(function(column[, mode]) as string) as "f_i"; a null text where the function does not take the type. */
-static enum gar_status figure_expr(const struct gar_frame *frame, int64_t column, int figure, struct gar_expr **out,
-                                   struct gar_error *err)
+static enum gar_status figure_expr(const struct gar_frame *frame, int64_t column, int figure,
+                                   struct gar_expr **out, struct gar_error *err)
 {
-    static const char *const functions[FIGURES] = {"count", "count", "min", "max", "mean", "stddev"};
+    static const char *const functions[FIGURES] = {"count", "count", "min",
+                                                   "max",   "mean",  "stddev"};
     struct gar_expr *args[2] = {NULL, NULL};
     struct gar_expr *call = NULL;
     struct gar_expr *text = NULL;
@@ -154,17 +154,23 @@ static void release_schema(struct ArrowSchema *schema)
     schema->release = NULL; /* static parts */
 }
 
-static void describe_schema(struct ArrowSchema *out, struct ArrowSchema *children, struct ArrowSchema **pointers)
+static void describe_schema(struct ArrowSchema *out, struct ArrowSchema *children,
+                            struct ArrowSchema **pointers)
 {
     static const char *const names[OUTPUT_COLUMNS] = {"column", "type", "count", "nulls",
                                                       "min",    "max",  "mean",  "stddev"};
     for (int c = 0; c < OUTPUT_COLUMNS; c++) {
-        children[c] = (struct ArrowSchema){
-            .format = "U", .name = names[c], .flags = ARROW_FLAG_NULLABLE, .release = release_schema};
+        children[c] = (struct ArrowSchema){.format = "U",
+                                           .name = names[c],
+                                           .flags = ARROW_FLAG_NULLABLE,
+                                           .release = release_schema};
         pointers[c] = &children[c];
     }
-    *out = (struct ArrowSchema){
-        .format = "+s", .name = "", .n_children = OUTPUT_COLUMNS, .children = pointers, .release = release_schema};
+    *out = (struct ArrowSchema){.format = "+s",
+                                .name = "",
+                                .n_children = OUTPUT_COLUMNS,
+                                .children = pointers,
+                                .release = release_schema};
 }
 
 /* Text of row 0 of a large_string child, NULL for null. */
@@ -180,7 +186,8 @@ static const char *first_text(const struct ArrowArray *row, int64_t child, int64
     return *out_bytes == 0 ? "" : (const char *)array->buffers[2] + offsets[0];
 }
 
-static bool fill_rows(struct exported *e, const struct gar_frame *frame, const struct ArrowArray *row, int64_t columns)
+static bool fill_rows(struct exported *e, const struct gar_frame *frame,
+                      const struct ArrowArray *row, int64_t columns)
 {
     for (int64_t c = 0; c < columns; c++) {
         const char *name = gar_frame_column_name(frame, c);
@@ -211,8 +218,8 @@ static enum gar_status out_of_memory(struct gar_error *err)
 }
 
 static enum gar_status print_figures(struct gar_session *session, const struct gar_frame *frame,
-                                     const struct ArrowArray *row, int64_t columns, enum output_format format,
-                                     struct gar_error *err)
+                                     const struct ArrowArray *row, int64_t columns,
+                                     enum output_format format, struct gar_error *err)
 {
     struct exported *e = calloc(1, sizeof *e);
     if (e == NULL) {
@@ -242,8 +249,8 @@ static enum gar_status print_figures(struct gar_session *session, const struct g
     return status;
 }
 
-enum gar_status output_describe(struct gar_session *session, const struct gar_frame *frame, enum output_format format,
-                                struct gar_error *err)
+enum gar_status output_describe(struct gar_session *session, const struct gar_frame *frame,
+                                enum output_format format, struct gar_error *err)
 {
     const int64_t columns = gar_frame_column_count(frame);
     struct gar_expr **exprs = calloc((size_t)(columns * FIGURES) + 1, sizeof *exprs);

@@ -53,7 +53,8 @@ static enum gar_status write_all(int fd, const char *data, ssize_t bytes, struct
     while (bytes > 0) {
         const ssize_t written = write(fd, data, (size_t)bytes);
         if (written < 0 && errno != EINTR) {
-            return fail_errno(err, "cannot keep standard input in a temporary file (TMPDIR says where)");
+            return fail_errno(err,
+                              "cannot keep standard input in a temporary file (TMPDIR says where)");
         }
         if (written > 0) {
             data += written;
@@ -64,12 +65,15 @@ static enum gar_status write_all(int fd, const char *data, ssize_t bytes, struct
 }
 
 /* Copy standard input into an unlinked file; path gets a name under which this process can open it. */
-static enum gar_status spool_stdin(char *path, size_t path_bytes, bool *out_is_parquet, struct gar_error *err)
+static enum gar_status spool_stdin(char *path, size_t path_bytes, bool *out_is_parquet,
+                                   struct gar_error *err)
 {
     const char *folder = getenv("TMPDIR");
-    const int fd = open(folder != NULL && folder[0] != '\0' ? folder : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    const int fd = open(folder != NULL && folder[0] != '\0' ? folder : "/tmp",
+                        O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0) {
-        return fail_errno(err, "cannot make a temporary file for standard input (TMPDIR says where)");
+        return fail_errno(err,
+                          "cannot make a temporary file for standard input (TMPDIR says where)");
     }
     static char block[1 << 16];
     int64_t total = 0;
@@ -110,7 +114,8 @@ static bool ends_with(const char *text, const char *suffix)
 
 static bool looks_like_csv(const char *path)
 {
-    static const char *const suffixes[] = {".csv", ".csv.gz", ".csv.zst", ".tsv", ".tsv.gz", ".tsv.zst", ".txt"};
+    static const char *const suffixes[] = {".csv",    ".csv.gz",  ".csv.zst", ".tsv",
+                                           ".tsv.gz", ".tsv.zst", ".txt"};
     for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
         if (ends_with(path, suffixes[i])) {
             return true;
@@ -120,7 +125,8 @@ static bool looks_like_csv(const char *path)
 }
 
 static enum gar_status open_csv(struct gar_session *session, const struct arguments *arguments,
-                                const char *const *paths, int64_t count, struct gar_frame **out, struct gar_error *err)
+                                const char *const *paths, int64_t count, struct gar_frame **out,
+                                struct gar_error *err)
 {
     struct gar_csv_options options;
     gar_csv_options_init(&options);
@@ -133,8 +139,8 @@ static enum gar_status open_csv(struct gar_session *session, const struct argume
     return gar_frame_read_csv(session, paths, count, &options, out, err);
 }
 
-enum gar_status input_open(struct gar_session *session, const struct arguments *arguments, int64_t file_count,
-                           struct gar_frame **out, struct gar_error *err)
+enum gar_status input_open(struct gar_session *session, const struct arguments *arguments,
+                           int64_t file_count, struct gar_frame **out, struct gar_error *err)
 {
     static char spooled[64];
     const char **paths = arguments->files;
@@ -144,7 +150,8 @@ enum gar_status input_open(struct gar_session *session, const struct arguments *
             bool is_parquet = false;
             if (spooled[0] != '\0') {
                 err->status = GAR_ERR_VALUE;
-                (void)snprintf(err->message, sizeof err->message, "standard input (-) can be named only once");
+                (void)snprintf(err->message, sizeof err->message,
+                               "standard input (-) can be named only once");
                 return GAR_ERR_VALUE;
             }
             const enum gar_status status = spool_stdin(spooled, sizeof spooled, &is_parquet, err);
@@ -164,7 +171,8 @@ enum gar_status input_open(struct gar_session *session, const struct arguments *
     return gar_frame_read_parquet(session, paths, file_count, NULL, out, err);
 }
 
-static enum gar_status apply_where(struct gar_frame **frame, const char *where, struct gar_error *err)
+static enum gar_status apply_where(struct gar_frame **frame, const char *where,
+                                   struct gar_error *err)
 {
     struct gar_expr *predicate = NULL;
     struct gar_frame *filtered = NULL;
@@ -180,12 +188,14 @@ static enum gar_status apply_where(struct gar_frame **frame, const char *where, 
     return status;
 }
 
-static enum gar_status apply_select(struct gar_frame **frame, const char *select, struct gar_error *err)
+static enum gar_status apply_select(struct gar_frame **frame, const char *select,
+                                    struct gar_error *err)
 {
     struct gar_expr **exprs = NULL;
     int64_t count = 0;
     struct gar_frame *selected = NULL;
-    enum gar_status status = gar_expr_parse_list(select, (int64_t)strlen(select), *frame, &exprs, &count, err);
+    enum gar_status status =
+        gar_expr_parse_list(select, (int64_t)strlen(select), *frame, &exprs, &count, err);
     if (status == GAR_OK) {
         status = gar_frame_select(*frame, exprs, count, &selected, err);
         gar_expr_list_free(exprs, count);
@@ -197,8 +207,8 @@ static enum gar_status apply_select(struct gar_frame **frame, const char *select
     return status;
 }
 
-enum gar_status input_refine(struct gar_frame *frame, const struct arguments *arguments, int64_t limit,
-                             struct gar_frame **out, struct gar_error *err)
+enum gar_status input_refine(struct gar_frame *frame, const struct arguments *arguments,
+                             int64_t limit, struct gar_frame **out, struct gar_error *err)
 {
     enum gar_status status = GAR_OK;
     if (arguments->where != NULL) {

@@ -25,7 +25,8 @@ static enum gar_status open_refined(const struct context *context, int64_t witho
 {
     const struct arguments *a = context->arguments;
     struct gar_frame *frame = NULL;
-    const enum gar_status status = input_open(context->session, a, a->file_count - without, &frame, err);
+    const enum gar_status status =
+        input_open(context->session, a, a->file_count - without, &frame, err);
     if (status != GAR_OK) {
         return status;
     }
@@ -115,11 +116,13 @@ static enum gar_status run_convert(const struct context *context, struct gar_err
 {
     const struct arguments *a = context->arguments;
     const char *target = a->files[a->file_count - 1];
-    const bool is_csv = has_suffix(target, ".csv") || has_suffix(target, ".csv.gz") || has_suffix(target, ".csv.zst");
+    const bool is_csv = has_suffix(target, ".csv") || has_suffix(target, ".csv.gz") ||
+                        has_suffix(target, ".csv.zst");
     if (!is_csv && !has_suffix(target, ".parquet")) {
         err->status = GAR_ERR_VALUE;
         (void)snprintf(err->message, sizeof err->message,
-                       "cannot tell the format of '%.700s'; its name must end in .parquet or .csv", target);
+                       "cannot tell the format of '%.700s'; its name must end in .parquet or .csv",
+                       target);
         return GAR_ERR_VALUE;
     }
     struct gar_frame *frame = NULL;
@@ -144,14 +147,16 @@ static enum gar_status run_convert(const struct context *context, struct gar_err
 
 static enum gar_status run_explain(const struct context *context, struct gar_error *err)
 {
-    static const char *const titles[] = {"== logical plan ==\n", "\n== optimized plan ==\n", "\n== physical plan ==\n"};
+    static const char *const titles[] = {"== logical plan ==\n", "\n== optimized plan ==\n",
+                                         "\n== physical plan ==\n"};
     struct gar_frame *frame = NULL;
     enum gar_status status = open_refined(context, 0, -1, &frame, err);
     for (int stage = 0; stage < 3 && status == GAR_OK; stage++) {
         char *text = NULL;
         status = gar_frame_explain(frame, (enum gar_plan_stage)stage, &text, err);
-        if (status == GAR_OK && (output_write(titles[stage], (int64_t)strlen(titles[stage]), NULL) != 0 ||
-                                 output_write(text, (int64_t)strlen(text), NULL) != 0)) {
+        if (status == GAR_OK &&
+            (output_write(titles[stage], (int64_t)strlen(titles[stage]), NULL) != 0 ||
+             output_write(text, (int64_t)strlen(text), NULL) != 0)) {
             status = GAR_ERR_IO;
         }
         gar_text_free(text);
@@ -182,8 +187,10 @@ static const struct command *find_command(const struct arguments *arguments)
         }
         return &commands[i];
     }
-    (void)fprintf(stderr, "gar: unknown command '%s'; commands are schema, head, count, describe, convert, explain\n",
-                  arguments->command);
+    (void)fprintf(
+        stderr,
+        "gar: unknown command '%s'; commands are schema, head, count, describe, convert, explain\n",
+        arguments->command);
     return NULL;
 }
 
@@ -195,7 +202,8 @@ static int exit_status(enum gar_status status, const struct gar_error *err)
     if (status == GAR_ERR_INTERRUPTED || input_interrupted(NULL)) {
         return 130;
     }
-    (void)fprintf(stderr, "gar: %s\n", err->message[0] != '\0' ? err->message : "cannot write to standard output");
+    (void)fprintf(stderr, "gar: %s\n",
+                  err->message[0] != '\0' ? err->message : "cannot write to standard output");
     return 1;
 }
 

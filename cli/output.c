@@ -44,7 +44,8 @@ static enum gar_status write_text(const char *text, struct gar_error *err)
     }
     err->status = GAR_ERR_IO;
     err->os_errno = failed;
-    (void)snprintf(err->message, sizeof err->message, "cannot write to standard output: %s", strerror(failed));
+    (void)snprintf(err->message, sizeof err->message, "cannot write to standard output: %s",
+                   strerror(failed));
     return GAR_ERR_IO;
 }
 
@@ -58,7 +59,8 @@ static int64_t terminal_width(void)
     return 0;
 }
 
-static enum gar_status print_table(const struct gar_frame *frame, int64_t max_rows, struct gar_error *err)
+static enum gar_status print_table(const struct gar_frame *frame, int64_t max_rows,
+                                   struct gar_error *err)
 {
     struct gar_run_options run;
     input_run_options(&run);
@@ -82,14 +84,14 @@ static enum gar_status print_table(const struct gar_frame *frame, int64_t max_ro
     return status;
 }
 
-enum gar_status output_frame(const struct gar_frame *frame, enum output_format format, int64_t max_rows,
-                             struct gar_error *err)
+enum gar_status output_frame(const struct gar_frame *frame, enum output_format format,
+                             int64_t max_rows, struct gar_error *err)
 {
     if (format == OUTPUT_TABLE) {
         return print_table(frame, max_rows, err);
     }
     struct gar_run_options run;
     input_run_options(&run);
-    return gar_frame_write_text(frame, format == OUTPUT_CSV ? GAR_FORMAT_CSV : GAR_FORMAT_JSON, &run, output_write, NULL,
-                                err);
+    return gar_frame_write_text(frame, format == OUTPUT_CSV ? GAR_FORMAT_CSV : GAR_FORMAT_JSON,
+                                &run, output_write, NULL, err);
 }

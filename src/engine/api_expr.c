@@ -53,7 +53,8 @@ enum gar_status gar_type_to_arrow(const char *type, struct ArrowSchema *out, str
     return gar_type_export(parsed, "", true, GAR_TEXT_LARGE_OFFSETS, out, err);
 }
 
-enum gar_status gar_type_from_arrow(const struct ArrowSchema *schema, char **out, struct gar_error *err)
+enum gar_status gar_type_from_arrow(const struct ArrowSchema *schema, char **out,
+                                    struct gar_error *err)
 {
     struct gar_type parsed;
     GAR_TRY(gar_type_import(schema, &parsed, err));
@@ -97,8 +98,8 @@ enum gar_status gar_expr_float64(double value, struct gar_expr **out, struct gar
     return gar_expr_new_literal(&v, out, err);
 }
 
-static enum gar_status literal_text(enum gar_type_id id, const char *data, int64_t bytes, struct gar_expr **out,
-                                    struct gar_error *err)
+static enum gar_status literal_text(enum gar_type_id id, const char *data, int64_t bytes,
+                                    struct gar_expr **out, struct gar_error *err)
 {
     struct gar_value value;
     GAR_TRY(gar_value_from_text(gar_type_of(id), data, bytes, &value, err));
@@ -107,23 +108,26 @@ static enum gar_status literal_text(enum gar_type_id id, const char *data, int64
     return status;
 }
 
-enum gar_status gar_expr_string(const char *data, int64_t bytes, struct gar_expr **out, struct gar_error *err)
+enum gar_status gar_expr_string(const char *data, int64_t bytes, struct gar_expr **out,
+                                struct gar_error *err)
 {
     const int64_t bad = gar_utf8_first_bad(data, bytes);
     if (bad >= 0) {
-        return gar_error_set(err, GAR_ERR_VALUE, "text is not valid UTF-8 at byte %lld; pass bytes instead",
+        return gar_error_set(err, GAR_ERR_VALUE,
+                             "text is not valid UTF-8 at byte %lld; pass bytes instead",
                              (long long)bad);
     }
     return literal_text(GAR_STRING, data, bytes, out, err);
 }
 
-enum gar_status gar_expr_binary(const void *data, int64_t bytes, struct gar_expr **out, struct gar_error *err)
+enum gar_status gar_expr_binary(const void *data, int64_t bytes, struct gar_expr **out,
+                                struct gar_error *err)
 {
     return literal_text(GAR_BINARY, data, bytes, out, err);
 }
 
-enum gar_status gar_expr_typed(const char *type, const char *data, int64_t bytes, struct gar_expr **out,
-                               struct gar_error *err)
+enum gar_status gar_expr_typed(const char *type, const char *data, int64_t bytes,
+                               struct gar_expr **out, struct gar_error *err)
 {
     struct gar_type parsed;
     GAR_TRY(parse_type(type, &parsed, err));
@@ -144,27 +148,29 @@ enum gar_status gar_expr_typed(const char *type, const char *data, int64_t bytes
     return status;
 }
 
-enum gar_status gar_expr_call(const char *function, struct gar_expr *const *args, int64_t count, struct gar_expr **out,
-                              struct gar_error *err)
+enum gar_status gar_expr_call(const char *function, struct gar_expr *const *args, int64_t count,
+                              struct gar_expr **out, struct gar_error *err)
 {
     return gar_expr_new_call_by_name(function, args, count, out, err);
 }
 
-enum gar_status gar_expr_cast(struct gar_expr *arg, const char *type, bool is_try, struct gar_expr **out,
-                              struct gar_error *err)
+enum gar_status gar_expr_cast(struct gar_expr *arg, const char *type, bool is_try,
+                              struct gar_expr **out, struct gar_error *err)
 {
     struct gar_type parsed;
     GAR_TRY(parse_type(type, &parsed, err));
     return gar_expr_new_cast(arg, parsed, is_try, out, err);
 }
 
-enum gar_status gar_expr_alias(struct gar_expr *arg, const char *name, struct gar_expr **out, struct gar_error *err)
+enum gar_status gar_expr_alias(struct gar_expr *arg, const char *name, struct gar_expr **out,
+                               struct gar_error *err)
 {
     return gar_expr_new_alias(arg, name, out, err);
 }
 
-enum gar_status gar_expr_is_in(struct gar_expr *arg, const struct ArrowSchema *schema, struct ArrowArray *array,
-                               struct gar_expr **out, struct gar_error *err)
+enum gar_status gar_expr_is_in(struct gar_expr *arg, const struct ArrowSchema *schema,
+                               struct ArrowArray *array, struct gar_expr **out,
+                               struct gar_error *err)
 {
     struct gar_column *values = NULL;
     struct gar_column *flat = NULL;
@@ -178,16 +184,19 @@ enum gar_status gar_expr_is_in(struct gar_expr *arg, const struct ArrowSchema *s
     return status;
 }
 
-enum gar_status gar_expr_parse(const char *sql, int64_t bytes, const struct gar_frame *frame, struct gar_expr **out,
-                               struct gar_error *err)
+enum gar_status gar_expr_parse(const char *sql, int64_t bytes, const struct gar_frame *frame,
+                               struct gar_expr **out, struct gar_error *err)
 {
-    return gar_sql_parse_expression(sql, bytes, frame == NULL ? NULL : frame->plan->schema, out, err);
+    return gar_sql_parse_expression(sql, bytes, frame == NULL ? NULL : frame->plan->schema, out,
+                                    err);
 }
 
 enum gar_status gar_expr_parse_list(const char *sql, int64_t bytes, const struct gar_frame *frame,
-                                    struct gar_expr ***out, int64_t *out_count, struct gar_error *err)
+                                    struct gar_expr ***out, int64_t *out_count,
+                                    struct gar_error *err)
 {
-    return gar_sql_parse_list(sql, bytes, frame == NULL ? NULL : frame->plan->schema, out, out_count, err);
+    return gar_sql_parse_list(sql, bytes, frame == NULL ? NULL : frame->plan->schema, out,
+                              out_count, err);
 }
 
 void gar_expr_list_free(struct gar_expr **list, int64_t count)
@@ -220,8 +229,8 @@ enum gar_status gar_expr_to_text(const struct gar_expr *expr, char **out, struct
     return gar_engine_take_text(&text, out, err);
 }
 
-enum gar_status gar_expr_type_text(const struct gar_expr *expr, const struct gar_frame *frame, char **out,
-                                   struct gar_error *err)
+enum gar_status gar_expr_type_text(const struct gar_expr *expr, const struct gar_frame *frame,
+                                   char **out, struct gar_error *err)
 {
     struct gar_type type;
     GAR_TRY(gar_expr_type(expr, frame->plan->schema, true, &type, err));

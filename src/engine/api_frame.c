@@ -13,8 +13,8 @@
 
 /* ---- handles ---------------------------------------------------------------------------------------------------- */
 
-enum gar_status gar_frame_make(struct gar_session *session, struct gar_plan *plan, struct gar_frame **out,
-                               struct gar_error *err)
+enum gar_status gar_frame_make(struct gar_session *session, struct gar_plan *plan,
+                               struct gar_frame **out, struct gar_error *err)
 {
     struct gar_frame *frame = gar_calloc(1, sizeof *frame);
     if (frame == NULL) {
@@ -39,8 +39,8 @@ static enum gar_status scan_frame(struct gar_session *session, struct gar_scan_p
 }
 
 enum gar_status gar_frame_make_collected(struct gar_session *session, struct gar_schema *schema,
-                                         struct gar_batch *const *batches, int64_t count, struct gar_frame **out,
-                                         struct gar_error *err)
+                                         struct gar_batch *const *batches, int64_t count,
+                                         struct gar_frame **out, struct gar_error *err)
 {
     struct gar_scan_provider *provider = NULL;
     struct gar_frame *frame = NULL;
@@ -104,7 +104,8 @@ void gar_csv_options_init(struct gar_csv_options *options)
 static enum gar_status check_paths(const char *const *paths, int64_t count, struct gar_error *err)
 {
     if (count < 1) {
-        return gar_error_set(err, GAR_ERR_VALUE, "no path given; name at least one file, glob or directory");
+        return gar_error_set(err, GAR_ERR_VALUE,
+                             "no path given; name at least one file, glob or directory");
     }
     for (int64_t i = 0; i < count; i++) {
         if (paths[i] == NULL || paths[i][0] == '\0') {
@@ -114,9 +115,9 @@ static enum gar_status check_paths(const char *const *paths, int64_t count, stru
     return GAR_OK;
 }
 
-enum gar_status gar_frame_read_parquet(struct gar_session *session, const char *const *paths, int64_t count,
-                                       const struct gar_parquet_options *options, struct gar_frame **out,
-                                       struct gar_error *err)
+enum gar_status gar_frame_read_parquet(struct gar_session *session, const char *const *paths,
+                                       int64_t count, const struct gar_parquet_options *options,
+                                       struct gar_frame **out, struct gar_error *err)
 {
     struct gar_parquet_options full;
     gar_parquet_options_init(&full);
@@ -127,8 +128,9 @@ enum gar_status gar_frame_read_parquet(struct gar_session *session, const char *
     return scan_frame(session, provider, out, err);
 }
 
-enum gar_status gar_frame_read_csv(struct gar_session *session, const char *const *paths, int64_t count,
-                                   const struct gar_csv_options *options, struct gar_frame **out, struct gar_error *err)
+enum gar_status gar_frame_read_csv(struct gar_session *session, const char *const *paths,
+                                   int64_t count, const struct gar_csv_options *options,
+                                   struct gar_frame **out, struct gar_error *err)
 {
     struct gar_csv_options full;
     gar_csv_options_init(&full);
@@ -173,7 +175,8 @@ enum gar_status gar_frame_from_stream(struct gar_session *session, struct ArrowA
         }
     }
     if (status == GAR_EOF) {
-        status = gar_frame_make_collected(session, gar_arrow_reader_schema(reader), batches, count, out, err);
+        status = gar_frame_make_collected(session, gar_arrow_reader_schema(reader), batches, count,
+                                          out, err);
     }
     gar_batches_free(batches, count);
     gar_arrow_reader_free(reader);
@@ -182,7 +185,8 @@ enum gar_status gar_frame_from_stream(struct gar_session *session, struct ArrowA
 }
 
 enum gar_status gar_frame_from_arrow(struct gar_session *session, const struct ArrowSchema *schema,
-                                     struct ArrowArray *array, struct gar_frame **out, struct gar_error *err)
+                                     struct ArrowArray *array, struct gar_frame **out,
+                                     struct gar_error *err)
 {
     struct gar_schema *imported = NULL;
     struct gar_account *account = NULL;
@@ -197,7 +201,8 @@ enum gar_status gar_frame_from_arrow(struct gar_session *session, const struct A
         array->release(array);
     }
     if (status == GAR_OK) {
-        status = gar_frame_make_collected(session, imported, &batch, batch->rows > 0 ? 1 : 0, out, err);
+        status =
+            gar_frame_make_collected(session, imported, &batch, batch->rows > 0 ? 1 : 0, out, err);
     }
     gar_batch_unref(batch);
     gar_account_unref(account);
@@ -205,8 +210,8 @@ enum gar_status gar_frame_from_arrow(struct gar_session *session, const struct A
     return status;
 }
 
-enum gar_status gar_frame_range(struct gar_session *session, int64_t start, int64_t end, int64_t step,
-                                struct gar_frame **out, struct gar_error *err)
+enum gar_status gar_frame_range(struct gar_session *session, int64_t start, int64_t end,
+                                int64_t step, struct gar_frame **out, struct gar_error *err)
 {
     if (step == 0) {
         return gar_error_set(err, GAR_ERR_VALUE, "range step must not be 0");
@@ -219,68 +224,72 @@ enum gar_status gar_frame_range(struct gar_session *session, int64_t start, int6
 /* ---- transformations ------------------------------------------------------------------------------------------------ */
 
 /* The tail of every transformation: a plan builder's result becomes a frame of the same session. */
-static enum gar_status wrap(const struct gar_frame *from, enum gar_status status, struct gar_plan *plan,
-                            struct gar_frame **out, struct gar_error *err)
+static enum gar_status wrap(const struct gar_frame *from, enum gar_status status,
+                            struct gar_plan *plan, struct gar_frame **out, struct gar_error *err)
 {
     return status == GAR_OK ? gar_frame_make(from->session, plan, out, err) : status;
 }
 
-enum gar_status gar_frame_select(const struct gar_frame *frame, struct gar_expr *const *exprs, int64_t count,
-                                 struct gar_frame **out, struct gar_error *err)
+enum gar_status gar_frame_select(const struct gar_frame *frame, struct gar_expr *const *exprs,
+                                 int64_t count, struct gar_frame **out, struct gar_error *err)
 {
     struct gar_plan *plan = NULL;
     const enum gar_status status = gar_plan_project(frame->plan, exprs, count, &plan, err);
     return wrap(frame, status, plan, out, err);
 }
 
-enum gar_status gar_frame_with_columns(const struct gar_frame *frame, struct gar_expr *const *exprs, int64_t count,
-                                       struct gar_frame **out, struct gar_error *err)
+enum gar_status gar_frame_with_columns(const struct gar_frame *frame, struct gar_expr *const *exprs,
+                                       int64_t count, struct gar_frame **out, struct gar_error *err)
 {
     struct gar_plan *plan = NULL;
     const enum gar_status status = gar_plan_with_columns(frame->plan, exprs, count, &plan, err);
     return wrap(frame, status, plan, out, err);
 }
 
-enum gar_status gar_frame_rename(const struct gar_frame *frame, const char *const *from, const char *const *to,
-                                 int64_t count, struct gar_frame **out, struct gar_error *err)
+enum gar_status gar_frame_rename(const struct gar_frame *frame, const char *const *from,
+                                 const char *const *to, int64_t count, struct gar_frame **out,
+                                 struct gar_error *err)
 {
     struct gar_plan *plan = NULL;
     const enum gar_status status = gar_plan_rename(frame->plan, from, to, count, &plan, err);
     return wrap(frame, status, plan, out, err);
 }
 
-enum gar_status gar_frame_exclude(const struct gar_frame *frame, const char *const *names, int64_t count,
-                                  struct gar_frame **out, struct gar_error *err)
+enum gar_status gar_frame_exclude(const struct gar_frame *frame, const char *const *names,
+                                  int64_t count, struct gar_frame **out, struct gar_error *err)
 {
     struct gar_plan *plan = NULL;
     const enum gar_status status = gar_plan_exclude(frame->plan, names, count, &plan, err);
     return wrap(frame, status, plan, out, err);
 }
 
-enum gar_status gar_frame_where(const struct gar_frame *frame, struct gar_expr *predicate, struct gar_frame **out,
-                                struct gar_error *err)
+enum gar_status gar_frame_where(const struct gar_frame *frame, struct gar_expr *predicate,
+                                struct gar_frame **out, struct gar_error *err)
 {
     struct gar_plan *plan = NULL;
     const enum gar_status status = gar_plan_filter(frame->plan, predicate, &plan, err);
     return wrap(frame, status, plan, out, err);
 }
 
-enum gar_status gar_frame_limit(const struct gar_frame *frame, int64_t offset, int64_t limit, struct gar_frame **out,
-                                struct gar_error *err)
+enum gar_status gar_frame_limit(const struct gar_frame *frame, int64_t offset, int64_t limit,
+                                struct gar_frame **out, struct gar_error *err)
 {
     if (offset < 0) {
-        return gar_error_set(err, GAR_ERR_VALUE, "offset must not be negative, got %lld", (long long)offset);
+        return gar_error_set(err, GAR_ERR_VALUE, "offset must not be negative, got %lld",
+                             (long long)offset);
     }
     if (limit < -1) {
-        return gar_error_set(err, GAR_ERR_VALUE, "limit must not be negative, got %lld", (long long)limit);
+        return gar_error_set(err, GAR_ERR_VALUE, "limit must not be negative, got %lld",
+                             (long long)limit);
     }
     struct gar_plan *plan = NULL;
     const enum gar_status status = gar_plan_limit(frame->plan, offset, limit, &plan, err);
     return wrap(frame, status, plan, out, err);
 }
 
-enum gar_status gar_frame_sort(const struct gar_frame *frame, struct gar_expr *const *keys, const bool *descending,
-                               const bool *nulls_first, int64_t count, struct gar_frame **out, struct gar_error *err)
+enum gar_status gar_frame_sort(const struct gar_frame *frame, struct gar_expr *const *keys,
+                               const bool *descending, const bool *nulls_first, int64_t count,
+                               struct gar_frame **out, struct gar_error *err)
 {
     bool *flags = gar_calloc(2 * gar_max_i64(count, 1), sizeof(bool));
     if (flags == NULL) {
@@ -292,30 +301,33 @@ enum gar_status gar_frame_sort(const struct gar_frame *frame, struct gar_expr *c
         nulls[i] = nulls_first != NULL ? nulls_first[i] : flags[i];
     }
     struct gar_plan *plan = NULL;
-    const enum gar_status status = gar_plan_sort(frame->plan, keys, flags, nulls, count, -1, &plan, err);
+    const enum gar_status status =
+        gar_plan_sort(frame->plan, keys, flags, nulls, count, -1, &plan, err);
     gar_free(flags);
     return wrap(frame, status, plan, out, err);
 }
 
-enum gar_status gar_frame_aggregate(const struct gar_frame *frame, struct gar_expr *const *keys, int64_t key_count,
-                                    struct gar_expr *const *aggs, int64_t agg_count, struct gar_frame **out,
+enum gar_status gar_frame_aggregate(const struct gar_frame *frame, struct gar_expr *const *keys,
+                                    int64_t key_count, struct gar_expr *const *aggs,
+                                    int64_t agg_count, struct gar_frame **out,
                                     struct gar_error *err)
 {
     struct gar_plan *plan = NULL;
-    const enum gar_status status = gar_plan_aggregate(frame->plan, keys, key_count, aggs, agg_count, &plan, err);
+    const enum gar_status status =
+        gar_plan_aggregate(frame->plan, keys, key_count, aggs, agg_count, &plan, err);
     return wrap(frame, status, plan, out, err);
 }
 
-enum gar_status gar_frame_distinct(const struct gar_frame *frame, struct gar_expr *const *keys, int64_t count,
-                                   struct gar_frame **out, struct gar_error *err)
+enum gar_status gar_frame_distinct(const struct gar_frame *frame, struct gar_expr *const *keys,
+                                   int64_t count, struct gar_frame **out, struct gar_error *err)
 {
     struct gar_plan *plan = NULL;
     const enum gar_status status = gar_plan_distinct(frame->plan, keys, count, &plan, err);
     return wrap(frame, status, plan, out, err);
 }
 
-enum gar_status gar_frame_concat(struct gar_frame *const *frames, int64_t count, struct gar_frame **out,
-                                 struct gar_error *err)
+enum gar_status gar_frame_concat(struct gar_frame *const *frames, int64_t count,
+                                 struct gar_frame **out, struct gar_error *err)
 {
     if (count < 1) {
         return gar_error_set(err, GAR_ERR_VALUE, "concat needs at least one dataframe");
@@ -345,7 +357,8 @@ const char *gar_frame_column_name(const struct gar_frame *frame, int64_t i)
     return i >= 0 && i < frame->plan->schema->count ? frame->plan->schema->fields[i].name : NULL;
 }
 
-enum gar_status gar_frame_column_type(const struct gar_frame *frame, int64_t i, char **out, struct gar_error *err)
+enum gar_status gar_frame_column_type(const struct gar_frame *frame, int64_t i, char **out,
+                                      struct gar_error *err)
 {
     if (i < 0 || i >= frame->plan->schema->count) {
         return gar_error_set(err, GAR_ERR_VALUE, "column %lld of %lld", (long long)i,
@@ -356,7 +369,8 @@ enum gar_status gar_frame_column_type(const struct gar_frame *frame, int64_t i, 
     return gar_engine_take_text(&text, out, err);
 }
 
-enum gar_status gar_frame_schema(const struct gar_frame *frame, struct ArrowSchema *out, struct gar_error *err)
+enum gar_status gar_frame_schema(const struct gar_frame *frame, struct ArrowSchema *out,
+                                 struct gar_error *err)
 {
     return gar_schema_export(frame->plan->schema, GAR_TEXT_LARGE_OFFSETS, out, err);
 }
@@ -373,8 +387,8 @@ int64_t gar_frame_known_rows(const struct gar_frame *frame)
     return -1;
 }
 
-enum gar_status gar_frame_explain(const struct gar_frame *frame, enum gar_plan_stage stage, char **out,
-                                  struct gar_error *err)
+enum gar_status gar_frame_explain(const struct gar_frame *frame, enum gar_plan_stage stage,
+                                  char **out, struct gar_error *err)
 {
     struct gar_strbuf text = {0};
     if (stage == GAR_STAGE_LOGICAL) {
@@ -403,22 +417,30 @@ enum gar_status gar_frame_explain(const struct gar_frame *frame, enum gar_plan_s
 
 void gar_table_options_init(struct gar_table_options *options)
 {
-    *options = (struct gar_table_options){
-        .struct_bytes = sizeof *options, .max_rows = 8, .max_cell_width = 30, .max_width = 0, .total_rows = -1};
+    *options = (struct gar_table_options){.struct_bytes = sizeof *options,
+                                          .max_rows = 8,
+                                          .max_cell_width = 30,
+                                          .max_width = 0,
+                                          .total_rows = -1};
 }
 
 enum gar_status gar_frame_to_table(const struct gar_frame *frame, enum gar_text_format format,
-                                   const struct gar_table_options *options, char **out, struct gar_error *err)
+                                   const struct gar_table_options *options, char **out,
+                                   struct gar_error *err)
 {
     struct gar_table_options full;
     gar_table_options_init(&full);
     full.total_rows = frame->rows;
     gar_options_take(&full, sizeof full, options);
     if (!frame->is_collected) {
-        return gar_error_set(err, GAR_ERR_VALUE, "the dataframe has no rows in memory; collect it first");
+        return gar_error_set(err, GAR_ERR_VALUE,
+                             "the dataframe has no rows in memory; collect it first");
     }
     if (format != GAR_FORMAT_TABLE && format != GAR_FORMAT_HTML) {
-        return gar_error_set(err, GAR_ERR_VALUE, "a table is text or HTML; CSV and JSON are written by gar_frame_write_text");
+        return gar_error_set(
+            err, GAR_ERR_VALUE,
+            "a table is text or HTML; CSV and JSON are written by gar_frame_write_text");
     }
-    return gar_table_format(frame->plan->schema, frame->batches, frame->batch_count, format, &full, out, err);
+    return gar_table_format(frame->plan->schema, frame->batches, frame->batch_count, format, &full,
+                            out, err);
 }

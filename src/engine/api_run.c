@@ -13,12 +13,12 @@
 #include "stream/arrow_stream.h"
 
 struct gar_result {
-    struct gar_session *session; /* owned reference */
-    struct gar_runtime *runtime; /* entered until release */
-    struct gar_account *account; /* owned reference */
-    struct gar_stream *stream;   /* owned */
-    struct gar_cancel *cancel;   /* owned reference */
-    struct gar_schema *schema;   /* owned reference */
+    struct gar_session *session;    /* owned reference */
+    struct gar_runtime *runtime;    /* entered until release */
+    struct gar_account *account;    /* owned reference */
+    struct gar_stream *stream;      /* owned */
+    struct gar_cancel *cancel;      /* owned reference */
+    struct gar_schema *schema;      /* owned reference */
     struct gar_interrupt interrupt; /* check NULL: none */
     int (*interrupted)(void *context);
     void *context;
@@ -42,8 +42,8 @@ static const struct gar_interrupt *interrupt_of(const struct gar_result *result)
     return result->interrupted != NULL ? &result->interrupt : NULL;
 }
 
-static enum gar_status take_run_options(const struct gar_run_options *options, struct gar_run_options *out,
-                                        struct gar_error *err)
+static enum gar_status take_run_options(const struct gar_run_options *options,
+                                        struct gar_run_options *out, struct gar_error *err)
 {
     gar_run_options_init(out);
     gar_options_take(out, sizeof *out, options);
@@ -60,8 +60,9 @@ static enum gar_status start_query(struct gar_result *result, const struct gar_p
 {
     struct gar_settings settings;
     struct gar_plan *optimized = NULL;
-    const int64_t deadline =
-        run->timeout_ms > 0 && run->timeout_ms < INT64_MAX / 2000000 ? gar_clock_ns() + run->timeout_ms * 1000000 : INT64_MAX;
+    const int64_t deadline = run->timeout_ms > 0 && run->timeout_ms < INT64_MAX / 2000000
+                                 ? gar_clock_ns() + run->timeout_ms * 1000000
+                                 : INT64_MAX;
     GAR_TRY(gar_session_begin(result->session, &settings, &result->runtime, err));
     GAR_TRY(gar_account_new(result->session->pool, "query", 0, &result->account, err));
     GAR_TRY(gar_cancel_new(deadline, &result->cancel, err));
@@ -81,7 +82,8 @@ static enum gar_status start_query(struct gar_result *result, const struct gar_p
 
 /* Run a plan that may not be a frame's (counts, writes). */
 static enum gar_status run_plan(struct gar_session *session, const struct gar_plan *plan,
-                                const struct gar_run_options *options, struct gar_result **out, struct gar_error *err)
+                                const struct gar_run_options *options, struct gar_result **out,
+                                struct gar_error *err)
 {
     struct gar_run_options run;
     GAR_TRY(take_run_options(options, &run, err));
@@ -134,7 +136,8 @@ void gar_result_cancel(struct gar_result *result)
 }
 
 /* Join `more` (moved) to the pending rows. */
-static enum gar_status append_pending(struct gar_result *result, struct gar_batch *more, struct gar_error *err)
+static enum gar_status append_pending(struct gar_result *result, struct gar_batch *more,
+                                      struct gar_error *err)
 {
     if (result->pending == NULL) {
         result->pending = more;
@@ -153,7 +156,8 @@ static enum gar_status append_pending(struct gar_result *result, struct gar_batc
 }
 
 /* Split `batch_rows` rows (or all, at the end) off the pending ones. */
-static enum gar_status split_pending(struct gar_result *result, struct gar_batch **out, struct gar_error *err)
+static enum gar_status split_pending(struct gar_result *result, struct gar_batch **out,
+                                     struct gar_error *err)
 {
     struct gar_batch *pending = result->pending;
     if (pending->rows <= result->batch_rows) {
@@ -164,8 +168,8 @@ static enum gar_status split_pending(struct gar_result *result, struct gar_batch
     struct gar_batch *head = NULL;
     struct gar_batch *tail = NULL;
     GAR_TRY(gar_batch_slice(pending, 0, result->batch_rows, &head, err));
-    const enum gar_status status =
-        gar_batch_slice(pending, result->batch_rows, pending->rows - result->batch_rows, &tail, err);
+    const enum gar_status status = gar_batch_slice(pending, result->batch_rows,
+                                                   pending->rows - result->batch_rows, &tail, err);
     if (status != GAR_OK) {
         gar_batch_unref(head);
         return status;
@@ -177,14 +181,16 @@ static enum gar_status split_pending(struct gar_result *result, struct gar_batch
 }
 
 /* The next batch, cut or joined to exactly batch_rows where asked. */
-static enum gar_status next_batch(struct gar_result *result, struct gar_batch **out, struct gar_error *err)
+static enum gar_status next_batch(struct gar_result *result, struct gar_batch **out,
+                                  struct gar_error *err)
 {
     if (result->batch_rows == 0) {
         return gar_stream_next(result->stream, interrupt_of(result), out, err);
     }
     while (result->pending == NULL || result->pending->rows < result->batch_rows) {
         struct gar_batch *batch = NULL;
-        const enum gar_status status = gar_stream_next(result->stream, interrupt_of(result), &batch, err);
+        const enum gar_status status =
+            gar_stream_next(result->stream, interrupt_of(result), &batch, err);
         if (status == GAR_EOF) {
             return result->pending == NULL ? GAR_EOF : split_pending(result, out, err);
         }
@@ -199,15 +205,16 @@ static enum gar_text_layout layout_of(enum gar_text_encoding encoding)
     return encoding == GAR_TEXT_AS_VIEW ? GAR_TEXT_VIEWS : GAR_TEXT_LARGE_OFFSETS;
 }
 
-enum gar_status gar_result_next(struct gar_result *result, enum gar_text_encoding encoding, struct ArrowArray *out,
-                                struct gar_error *err)
+enum gar_status gar_result_next(struct gar_result *result, enum gar_text_encoding encoding,
+                                struct ArrowArray *out, struct gar_error *err)
 {
     struct gar_batch *batch = NULL;
     const enum gar_status status = next_batch(result, &batch, err);
     if (status != GAR_OK) {
         return status;
     }
-    const enum gar_status exported = gar_batch_export(batch, layout_of(encoding), &result->account->memory, out, err);
+    const enum gar_status exported =
+        gar_batch_export(batch, layout_of(encoding), &result->account->memory, out, err);
     gar_batch_unref(batch);
     return exported;
 }
@@ -218,8 +225,8 @@ enum gar_status gar_result_schema(const struct gar_result *result, enum gar_text
     return gar_schema_export(result->schema, layout_of(encoding), out, err);
 }
 
-static enum gar_status pull_for_stream(void *context, const struct gar_interrupt *interrupt, struct gar_batch **out,
-                                       struct gar_error *err)
+static enum gar_status pull_for_stream(void *context, const struct gar_interrupt *interrupt,
+                                       struct gar_batch **out, struct gar_error *err)
 {
     (void)interrupt; /* the result carries its own */
     return next_batch(context, out, err);
@@ -240,9 +247,11 @@ static void release_for_stream(void *context)
 enum gar_status gar_result_to_stream(struct gar_result *result, enum gar_text_encoding encoding,
                                      struct ArrowArrayStream *out, struct gar_error *err)
 {
-    static const struct gar_stream_source source = {pull_for_stream, cancel_for_stream, release_for_stream};
+    static const struct gar_stream_source source = {pull_for_stream, cancel_for_stream,
+                                                    release_for_stream};
     struct gar_memory *memory = gar_memory_ref(&result->account->memory);
-    const struct gar_arrow_export_options options = {.layout = layout_of(encoding), .memory = memory};
+    const struct gar_arrow_export_options options = {.layout = layout_of(encoding),
+                                                     .memory = memory};
     struct gar_stream *stream = NULL;
     enum gar_status status = gar_stream_new_inline(result->schema, &source, result, &stream, err);
     if (status != GAR_OK) {
@@ -258,8 +267,8 @@ enum gar_status gar_result_to_stream(struct gar_result *result, enum gar_text_en
 }
 
 /* All batches of a result. */
-static enum gar_status collect_result(struct gar_result *result, struct gar_batch ***out, int64_t *out_count,
-                                      struct gar_error *err)
+static enum gar_status collect_result(struct gar_result *result, struct gar_batch ***out,
+                                      int64_t *out_count, struct gar_error *err)
 {
     struct gar_batch **batches = NULL;
     int64_t count = 0;
@@ -269,7 +278,8 @@ static enum gar_status collect_result(struct gar_result *result, struct gar_batc
         struct gar_batch *batch = NULL;
         status = next_batch(result, &batch, err);
         if (status == GAR_OK) {
-            status = gar_grow((void **)&batches, &capacity, count + 1, sizeof(struct gar_batch *), err);
+            status =
+                gar_grow((void **)&batches, &capacity, count + 1, sizeof(struct gar_batch *), err);
             if (status == GAR_OK) {
                 batches[count++] = batch;
             } else {
@@ -304,8 +314,9 @@ static enum gar_status collect_plan(struct gar_session *session, const struct ga
     return status;
 }
 
-enum gar_status gar_frame_collect(const struct gar_frame *frame, const struct gar_run_options *options,
-                                  struct gar_frame **out, struct gar_error *err)
+enum gar_status gar_frame_collect(const struct gar_frame *frame,
+                                  const struct gar_run_options *options, struct gar_frame **out,
+                                  struct gar_error *err)
 {
     if (frame->is_collected) {
         *out = gar_frame_retain((struct gar_frame *)(uintptr_t)frame);
@@ -315,7 +326,8 @@ enum gar_status gar_frame_collect(const struct gar_frame *frame, const struct ga
 }
 
 /* count(1) over a plan. */
-static enum gar_status count_plan(const struct gar_plan *plan, struct gar_plan **out, struct gar_error *err)
+static enum gar_status count_plan(const struct gar_plan *plan, struct gar_plan **out,
+                                  struct gar_error *err)
 {
     struct gar_expr *one = NULL;
     struct gar_expr *count = NULL;
@@ -323,13 +335,15 @@ static enum gar_status count_plan(const struct gar_plan *plan, struct gar_plan *
     enum gar_status status = gar_expr_new_call_by_name("count", &one, 1, &count, err);
     gar_expr_unref(one);
     if (status == GAR_OK) {
-        status = gar_plan_aggregate((struct gar_plan *)(uintptr_t)plan, NULL, 0, &count, 1, out, err);
+        status =
+            gar_plan_aggregate((struct gar_plan *)(uintptr_t)plan, NULL, 0, &count, 1, out, err);
         gar_expr_unref(count);
     }
     return status;
 }
 
-enum gar_status gar_frame_count_rows(const struct gar_frame *frame, const struct gar_run_options *options, int64_t *out,
+enum gar_status gar_frame_count_rows(const struct gar_frame *frame,
+                                     const struct gar_run_options *options, int64_t *out,
                                      struct gar_error *err)
 {
     const int64_t known = gar_frame_known_rows(frame);
@@ -347,7 +361,8 @@ enum gar_status gar_frame_count_rows(const struct gar_frame *frame, const struct
     }
     struct gar_value value = {.is_valid = false};
     if (counted->rows != 1) {
-        status = gar_error_set(err, GAR_ERR_INTERNAL, "counting gave %lld rows", (long long)counted->rows);
+        status = gar_error_set(err, GAR_ERR_INTERNAL, "counting gave %lld rows",
+                               (long long)counted->rows);
     } else {
         status = gar_value_from_column(counted->batches[0]->columns[0], 0, &value, err);
     }
@@ -359,7 +374,8 @@ enum gar_status gar_frame_count_rows(const struct gar_frame *frame, const struct
     return status;
 }
 
-enum gar_status gar_engine_explain_physical(const struct gar_frame *frame, const struct gar_plan *optimized,
+enum gar_status gar_engine_explain_physical(const struct gar_frame *frame,
+                                            const struct gar_plan *optimized,
                                             struct gar_strbuf *out, struct gar_error *err)
 {
     struct gar_settings settings;
@@ -381,15 +397,17 @@ enum gar_status gar_engine_explain_physical(const struct gar_frame *frame, const
 
 void gar_write_options_init(struct gar_write_options *options)
 {
-    *options = (struct gar_write_options){.struct_bytes = sizeof *options, .delimiter = ',', .header = true};
+    *options = (struct gar_write_options){
+        .struct_bytes = sizeof *options, .delimiter = ',', .header = true};
 }
 
 typedef enum gar_status (*make_sink_fn)(const char *path, const struct gar_write_options *options,
                                         struct gar_sink_provider **out, struct gar_error *err);
 
-static enum gar_status write_frame(const struct gar_frame *frame, const char *path, make_sink_fn make_sink,
-                                   const struct gar_write_options *write, const struct gar_run_options *options,
-                                   struct gar_frame **out, struct gar_error *err)
+static enum gar_status write_frame(const struct gar_frame *frame, const char *path,
+                                   make_sink_fn make_sink, const struct gar_write_options *write,
+                                   const struct gar_run_options *options, struct gar_frame **out,
+                                   struct gar_error *err)
 {
     struct gar_write_options full;
     gar_write_options_init(&full);
@@ -410,15 +428,17 @@ static enum gar_status write_frame(const struct gar_frame *frame, const char *pa
 }
 
 enum gar_status gar_frame_write_parquet(const struct gar_frame *frame, const char *path,
-                                        const struct gar_write_options *write, const struct gar_run_options *options,
+                                        const struct gar_write_options *write,
+                                        const struct gar_run_options *options,
                                         struct gar_frame **out, struct gar_error *err)
 {
     return write_frame(frame, path, gar_parquet_sink_new, write, options, out, err);
 }
 
 enum gar_status gar_frame_write_csv(const struct gar_frame *frame, const char *path,
-                                    const struct gar_write_options *write, const struct gar_run_options *options,
-                                    struct gar_frame **out, struct gar_error *err)
+                                    const struct gar_write_options *write,
+                                    const struct gar_run_options *options, struct gar_frame **out,
+                                    struct gar_error *err)
 {
     return write_frame(frame, path, gar_csv_sink_new, write, options, out, err);
 }

@@ -142,8 +142,9 @@ static void test_table_fits(void **state)
     struct gar_error err = {.status = GAR_OK};
     struct gar_frame *rows = NULL;
     char *text = NULL;
-    struct gar_frame *frame =
-        select_list(make_range(20), "id as a, id as b, id as c, id as d, 'a text that is much too long for its cell' as e");
+    struct gar_frame *frame = select_list(
+        make_range(20),
+        "id as a, id as b, id as c, id as d, 'a text that is much too long for its cell' as e");
     check(gar_frame_collect(frame, NULL, &rows, &err), &err);
     struct gar_table_options options;
     gar_table_options_init(&options);
@@ -399,10 +400,11 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_query),   cmocka_unit_test(test_group),    cmocka_unit_test(test_table_fits),
-        cmocka_unit_test(test_results), cmocka_unit_test(test_count),    cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_errors),  cmocka_unit_test(test_settings), cmocka_unit_test(test_registry),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_query),      cmocka_unit_test(test_group),
+        cmocka_unit_test(test_table_fits), cmocka_unit_test(test_results),
+        cmocka_unit_test(test_count),      cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_errors),     cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_registry),   cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

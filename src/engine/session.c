@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions: settings, a memory pool and a runtime. The default session is the process's; it starts no thread until a
  * query needs one, survives fork by making a fresh runtime in the child, and stops its threads at exit. */
-#include "engine/session_priv.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/number_text.h"
+#include "engine/session_priv.h"
 #include "os/mutex.h"
 
 #define DEFAULT_MORSEL_ROWS 131072
@@ -45,7 +44,8 @@ void gar_settings_init(struct gar_settings *settings)
 }
 
 /* A whole number from the environment, or the fallback when it is not set. */
-static enum gar_status env_number(const char *name, int64_t fallback, int64_t *out, struct gar_error *err)
+static enum gar_status env_number(const char *name, int64_t fallback, int64_t *out,
+                                  struct gar_error *err)
 {
     const char *text = getenv(name); /* NOLINT(concurrency-mt-unsafe): read before threads start */
     *out = fallback;
@@ -54,20 +54,23 @@ static enum gar_status env_number(const char *name, int64_t fallback, int64_t *o
     }
     if (gar_parse_i64(text, (int64_t)strlen(text), out) != GAR_OK) {
         char shown[64];
-        return gar_error_set(err, GAR_ERR_VALUE, "environment variable %s is '%s'; it must be a whole number", name,
+        return gar_error_set(err, GAR_ERR_VALUE,
+                             "environment variable %s is '%s'; it must be a whole number", name,
                              gar_error_quote(text, (int64_t)strlen(text), shown, sizeof shown));
     }
     return GAR_OK;
 }
 
-static enum gar_status settings_from_environment(struct gar_settings *settings, struct gar_error *err)
+static enum gar_status settings_from_environment(struct gar_settings *settings,
+                                                 struct gar_error *err)
 {
     int64_t value = 0;
     GAR_TRY(env_number("GAR_NUM_THREADS", settings->num_threads, &value, err));
     settings->num_threads = (int32_t)gar_max_i64(-1, gar_min_i64(value, INT32_MAX));
     GAR_TRY(env_number("GAR_IO_THREADS", settings->io_threads, &value, err));
     settings->io_threads = (int32_t)gar_max_i64(-1, gar_min_i64(value, INT32_MAX));
-    GAR_TRY(env_number("GAR_MEMORY_LIMIT", settings->memory_limit_bytes, &settings->memory_limit_bytes, err));
+    GAR_TRY(env_number("GAR_MEMORY_LIMIT", settings->memory_limit_bytes,
+                       &settings->memory_limit_bytes, err));
     GAR_TRY(env_number("GAR_MORSEL_ROWS", settings->morsel_rows, &settings->morsel_rows, err));
     GAR_TRY(env_number("GAR_INLINE", settings->enable_inline ? 1 : 0, &value, err));
     settings->enable_inline = value != 0;
@@ -81,21 +84,24 @@ static enum gar_status check_settings(const struct gar_settings *settings, struc
                              (long long)settings->morsel_rows);
     }
     if (settings->memory_limit_bytes < 0) {
-        return gar_error_set(err, GAR_ERR_VALUE, "memory limit must be 0 (default) or positive, got %lld bytes",
+        return gar_error_set(err, GAR_ERR_VALUE,
+                             "memory limit must be 0 (default) or positive, got %lld bytes",
                              (long long)settings->memory_limit_bytes);
     }
     const int32_t threads[2] = {settings->num_threads, settings->io_threads};
     for (int32_t i = 0; i < 2; i++) {
         if (threads[i] < 0 || threads[i] > GAR_RUNTIME_THREADS_MAX) {
-            return gar_error_set(err, GAR_ERR_VALUE, "number of %s threads must be 0 (default) to %d, got %d",
+            return gar_error_set(err, GAR_ERR_VALUE,
+                                 "number of %s threads must be 0 (default) to %d, got %d",
                                  i == 0 ? "compute" : "IO", GAR_RUNTIME_THREADS_MAX, threads[i]);
         }
     }
     return GAR_OK;
 }
 
-static enum gar_status make_runtime(struct gar_session *session, const struct gar_settings *settings,
-                                    struct gar_runtime **out, struct gar_error *err)
+static enum gar_status make_runtime(struct gar_session *session,
+                                    const struct gar_settings *settings, struct gar_runtime **out,
+                                    struct gar_error *err)
 {
     const struct gar_runtime_options options = {
         .compute_threads = settings->num_threads,
@@ -105,7 +111,8 @@ static enum gar_status make_runtime(struct gar_session *session, const struct ga
     return gar_runtime_new(&options, out, err);
 }
 
-enum gar_status gar_session_new(const struct gar_settings *settings, struct gar_session **out, struct gar_error *err)
+enum gar_status gar_session_new(const struct gar_settings *settings, struct gar_session **out,
+                                struct gar_error *err)
 {
     struct gar_settings full;
     gar_settings_init(&full);
@@ -161,7 +168,8 @@ static void stop_default_at_exit(void)
     }
     gar_mutex_lock(&session->lock);
     struct gar_runtime *runtime = session->synced.runtime;
-    const bool is_idle = runtime != NULL && !gar_runtime_is_forked(runtime) && gar_runtime_active(runtime) == 0;
+    const bool is_idle =
+        runtime != NULL && !gar_runtime_is_forked(runtime) && gar_runtime_active(runtime) == 0;
     if (is_idle) {
         session->synced.runtime = NULL;
     }
@@ -202,15 +210,17 @@ void gar_session_settings(const struct gar_session *session, struct gar_settings
 }
 
 /* A runtime of other sizes takes the place of the idle old one. */
-static enum gar_status replace_runtime_locked(struct gar_session *session, const struct gar_settings *full,
+static enum gar_status replace_runtime_locked(struct gar_session *session,
+                                              const struct gar_settings *full,
                                               struct gar_runtime **old, struct gar_error *err)
     GAR_REQUIRES(session->lock)
 {
     struct gar_runtime *runtime = session->synced.runtime;
     if (runtime != NULL && !gar_runtime_is_forked(runtime) && gar_runtime_active(runtime) > 0) {
-        return gar_error_set(err, GAR_ERR_VALUE,
-                             "the number of threads cannot change while %lld queries run; finish or drop them first",
-                             (long long)gar_runtime_active(runtime));
+        return gar_error_set(
+            err, GAR_ERR_VALUE,
+            "the number of threads cannot change while %lld queries run; finish or drop them first",
+            (long long)gar_runtime_active(runtime));
     }
     struct gar_runtime *fresh = NULL;
     GAR_TRY(make_runtime(session, full, &fresh, err));
@@ -219,8 +229,8 @@ static enum gar_status replace_runtime_locked(struct gar_session *session, const
     return GAR_OK;
 }
 
-enum gar_status gar_session_configure(struct gar_session *session, const struct gar_settings *settings,
-                                      struct gar_error *err)
+enum gar_status gar_session_configure(struct gar_session *session,
+                                      const struct gar_settings *settings, struct gar_error *err)
 {
     struct gar_runtime *old = NULL;
     gar_mutex_lock(&session->lock);

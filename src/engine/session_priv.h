@@ -20,7 +20,9 @@ struct gar_session {
 
 struct gar_session *gar_session_retain(struct gar_session *session);
 /* Settings and runtime for a query that starts now; the runtime is entered, the caller leaves it (gar_runtime_leave). */
-GAR_MUST_USE enum gar_status gar_session_begin(struct gar_session *session, struct gar_settings *out_settings,
-                                               struct gar_runtime **out_runtime, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_session_begin(struct gar_session *session,
+                                               struct gar_settings *out_settings,
+                                               struct gar_runtime **out_runtime,
+                                               struct gar_error *err);
 
 #endif

@@ -76,8 +76,8 @@ static void cut_to_width(struct gar_strbuf *text, int64_t max_width)
     gar_strbuf_append(text, "…");
 }
 
-static enum gar_status make_cell(struct grid *g, struct gar_strbuf *scratch, int64_t max_width, struct cell *out,
-                                 struct gar_error *err)
+static enum gar_status make_cell(struct grid *g, struct gar_strbuf *scratch, int64_t max_width,
+                                 struct cell *out, struct gar_error *err)
 {
     cut_to_width(scratch, max_width);
     out->text = gar_arena_strndup(&g->arena, gar_strbuf_text(scratch), scratch->size);
@@ -95,7 +95,8 @@ static enum gar_status fill_header(struct grid *g, struct gar_strbuf *scratch, i
     for (int64_t c = 0; c < g->columns; c++) {
         const struct gar_field *field = &g->schema->fields[c];
         gar_strbuf_clear(scratch);
-        append_escaped(scratch, field->name, gar_min_i64((int64_t)strlen(field->name), CELL_BYTES_MAX));
+        append_escaped(scratch, field->name,
+                       gar_min_i64((int64_t)strlen(field->name), CELL_BYTES_MAX));
         GAR_TRY(make_cell(g, scratch, max_width, &g->names[c], err));
         gar_strbuf_clear(scratch);
         gar_type_print(field->type, scratch);
@@ -106,8 +107,9 @@ static enum gar_status fill_header(struct grid *g, struct gar_strbuf *scratch, i
     return GAR_OK;
 }
 
-static enum gar_status fill_row(struct grid *g, struct gar_strbuf *scratch, const struct gar_batch *batch, int64_t row,
-                                int64_t at, int64_t max_width, struct gar_error *err)
+static enum gar_status fill_row(struct grid *g, struct gar_strbuf *scratch,
+                                const struct gar_batch *batch, int64_t row, int64_t at,
+                                int64_t max_width, struct gar_error *err)
 {
     for (int64_t c = 0; c < g->columns; c++) {
         struct gar_value value;
@@ -122,8 +124,9 @@ static enum gar_status fill_row(struct grid *g, struct gar_strbuf *scratch, cons
     return GAR_OK;
 }
 
-static enum gar_status fill_grid(struct grid *g, struct gar_batch *const *batches, int64_t batch_count,
-                                 const struct gar_table_options *options, struct gar_error *err)
+static enum gar_status fill_grid(struct grid *g, struct gar_batch *const *batches,
+                                 int64_t batch_count, const struct gar_table_options *options,
+                                 struct gar_error *err)
 {
     const int64_t cells = g->rows * g->columns;
     g->names = gar_arena_calloc(&g->arena, g->columns, (int64_t)sizeof *g->names);
@@ -131,7 +134,8 @@ static enum gar_status fill_grid(struct grid *g, struct gar_batch *const *batche
     g->cells = gar_arena_calloc(&g->arena, cells, (int64_t)sizeof *g->cells);
     g->widths = gar_arena_calloc(&g->arena, g->columns, (int64_t)sizeof *g->widths);
     g->right = gar_arena_calloc(&g->arena, g->columns, (int64_t)sizeof *g->right);
-    if (g->names == NULL || g->types == NULL || g->cells == NULL || g->widths == NULL || g->right == NULL) {
+    if (g->names == NULL || g->types == NULL || g->cells == NULL || g->widths == NULL ||
+        g->right == NULL) {
         return gar_error_nomem(err, cells * (int64_t)sizeof *g->cells);
     }
     struct gar_strbuf scratch = {0};
@@ -162,7 +166,8 @@ static void choose_columns(struct grid *g, int64_t max_width)
     int64_t right = g->columns;
     int64_t used = 1 + 3 + 3; /* border and the column of dots */
     while (left < right) {
-        const int64_t c = left + g->columns - right <= 0 || left <= g->columns - right ? left : right - 1;
+        const int64_t c =
+            left + g->columns - right <= 0 || left <= g->columns - right ? left : right - 1;
         if (used + g->widths[c] + 3 > max_width && left + (g->columns - right) > 0) {
             break;
         }
@@ -190,8 +195,8 @@ static void append_repeated(struct gar_strbuf *out, const char *piece, int64_t c
 }
 
 /* One horizontal line: corners and crossings as given. */
-static void append_rule(const struct grid *g, struct gar_strbuf *out, const char *left, const char *fill,
-                        const char *cross, const char *right)
+static void append_rule(const struct grid *g, struct gar_strbuf *out, const char *left,
+                        const char *fill, const char *cross, const char *right)
 {
     gar_strbuf_append(out, left);
     bool first = true;
@@ -213,7 +218,8 @@ static void append_rule(const struct grid *g, struct gar_strbuf *out, const char
     gar_strbuf_append_char(out, '\n');
 }
 
-static void append_padded(struct gar_strbuf *out, const struct cell *cell, int64_t width, bool right)
+static void append_padded(struct gar_strbuf *out, const struct cell *cell, int64_t width,
+                          bool right)
 {
     const int64_t pad = width - cell->width;
     gar_strbuf_append_char(out, ' ');
@@ -227,7 +233,8 @@ static void append_padded(struct gar_strbuf *out, const struct cell *cell, int64
     gar_strbuf_append_char(out, ' ');
 }
 
-static void append_line(const struct grid *g, struct gar_strbuf *out, const struct cell *cells, bool is_header)
+static void append_line(const struct grid *g, struct gar_strbuf *out, const struct cell *cells,
+                        bool is_header)
 {
     gar_strbuf_append(out, "│");
     bool first = true;
@@ -250,7 +257,8 @@ static void append_line(const struct grid *g, struct gar_strbuf *out, const stru
 static void append_note(const struct grid *g, struct gar_strbuf *out, int64_t total_rows)
 {
     if (is_gap(g)) {
-        gar_strbuf_printf(out, "(%lld of %lld columns shown)\n", (long long)(g->columns - g->last_shown + g->first_shown),
+        gar_strbuf_printf(out, "(%lld of %lld columns shown)\n",
+                          (long long)(g->columns - g->last_shown + g->first_shown),
                           (long long)g->columns);
     }
     if (total_rows < 0) {
@@ -258,7 +266,8 @@ static void append_note(const struct grid *g, struct gar_strbuf *out, int64_t to
     } else if (total_rows == 0) {
         gar_strbuf_append(out, "(No rows)\n");
     } else if (g->rows < total_rows) {
-        gar_strbuf_printf(out, "(Showing first %lld of %lld rows)\n", (long long)g->rows, (long long)total_rows);
+        gar_strbuf_printf(out, "(Showing first %lld of %lld rows)\n", (long long)g->rows,
+                          (long long)total_rows);
     } else {
         gar_strbuf_printf(out, "(%lld row%s)\n", (long long)total_rows, total_rows == 1 ? "" : "s");
     }
@@ -283,21 +292,11 @@ static void append_html_text(struct gar_strbuf *out, const char *text, int64_t b
 {
     for (int64_t i = 0; i < bytes; i++) {
         switch (text[i]) {
-        case '&':
-            gar_strbuf_append(out, "&amp;");
-            break;
-        case '<':
-            gar_strbuf_append(out, "&lt;");
-            break;
-        case '>':
-            gar_strbuf_append(out, "&gt;");
-            break;
-        case '"':
-            gar_strbuf_append(out, "&quot;");
-            break;
-        default:
-            gar_strbuf_append_char(out, text[i]);
-            break;
+        case '&': gar_strbuf_append(out, "&amp;"); break;
+        case '<': gar_strbuf_append(out, "&lt;"); break;
+        case '>': gar_strbuf_append(out, "&gt;"); break;
+        case '"': gar_strbuf_append(out, "&quot;"); break;
+        default: gar_strbuf_append_char(out, text[i]); break;
         }
     }
 }
@@ -316,8 +315,10 @@ static void append_html(const struct grid *g, struct gar_strbuf *out, int64_t to
     for (int64_t r = 0; r < g->rows; r++) {
         gar_strbuf_append(out, "<tr>");
         for (int64_t c = 0; c < g->columns; c++) {
-            gar_strbuf_append(out, g->right[c] ? "<td style=\"text-align: right\">" : "<td style=\"text-align: left\">");
-            append_html_text(out, g->cells[r * g->columns + c].text, g->cells[r * g->columns + c].bytes);
+            gar_strbuf_append(out, g->right[c] ? "<td style=\"text-align: right\">"
+                                               : "<td style=\"text-align: left\">");
+            append_html_text(out, g->cells[r * g->columns + c].text,
+                             g->cells[r * g->columns + c].bytes);
             gar_strbuf_append(out, "</td>");
         }
         gar_strbuf_append(out, "</tr>\n");
@@ -327,8 +328,9 @@ static void append_html(const struct grid *g, struct gar_strbuf *out, int64_t to
     gar_strbuf_append(out, "</small>\n</div>\n");
 }
 
-enum gar_status gar_table_format(const struct gar_schema *schema, struct gar_batch *const *batches, int64_t batch_count,
-                                 enum gar_text_format format, const struct gar_table_options *options, char **out,
+enum gar_status gar_table_format(const struct gar_schema *schema, struct gar_batch *const *batches,
+                                 int64_t batch_count, enum gar_text_format format,
+                                 const struct gar_table_options *options, char **out,
                                  struct gar_error *err)
 {
     struct grid g = {.schema = schema, .columns = schema->count};

@@ -12,7 +12,17 @@
 #include "sql/parser_priv.h"
 
 /* Binding powers, weakest first. */
-enum { BIND_OR = 1, BIND_AND, BIND_NOT, BIND_COMPARE, BIND_BITS, BIND_SUM, BIND_PRODUCT, BIND_POWER, BIND_UNARY };
+enum {
+    BIND_OR = 1,
+    BIND_AND,
+    BIND_NOT,
+    BIND_COMPARE,
+    BIND_BITS,
+    BIND_SUM,
+    BIND_PRODUCT,
+    BIND_POWER,
+    BIND_UNARY
+};
 
 struct infix {
     const char *symbol;
@@ -21,13 +31,27 @@ struct infix {
 };
 
 static const struct infix infixes[] = {
-    {"=", "equal", BIND_COMPARE},       {"==", "equal", BIND_COMPARE},         {"<>", "not_equal", BIND_COMPARE},
-    {"!=", "not_equal", BIND_COMPARE},  {"<", "less", BIND_COMPARE},           {"<=", "less_equal", BIND_COMPARE},
-    {">", "greater", BIND_COMPARE},     {">=", "greater_equal", BIND_COMPARE}, {"|", "bitwise_or", BIND_BITS},
-    {"&", "bitwise_and", BIND_BITS},    {"^", "bitwise_xor", BIND_BITS},       {"<<", "shift_left", BIND_BITS},
-    {">>", "shift_right", BIND_BITS},   {"||", "concat", BIND_BITS},           {"+", "add", BIND_SUM},
-    {"-", "subtract", BIND_SUM},        {"*", "multiply", BIND_PRODUCT},       {"/", "divide", BIND_PRODUCT},
-    {"%", "modulo", BIND_PRODUCT},      {"//", "floor_divide", BIND_PRODUCT},  {"**", "power", BIND_POWER},
+    {"=", "equal", BIND_COMPARE},
+    {"==", "equal", BIND_COMPARE},
+    {"<>", "not_equal", BIND_COMPARE},
+    {"!=", "not_equal", BIND_COMPARE},
+    {"<", "less", BIND_COMPARE},
+    {"<=", "less_equal", BIND_COMPARE},
+    {">", "greater", BIND_COMPARE},
+    {">=", "greater_equal", BIND_COMPARE},
+    {"|", "bitwise_or", BIND_BITS},
+    {"&", "bitwise_and", BIND_BITS},
+    {"^", "bitwise_xor", BIND_BITS},
+    {"<<", "shift_left", BIND_BITS},
+    {">>", "shift_right", BIND_BITS},
+    {"||", "concat", BIND_BITS},
+    {"+", "add", BIND_SUM},
+    {"-", "subtract", BIND_SUM},
+    {"*", "multiply", BIND_PRODUCT},
+    {"/", "divide", BIND_PRODUCT},
+    {"%", "modulo", BIND_PRODUCT},
+    {"//", "floor_divide", BIND_PRODUCT},
+    {"**", "power", BIND_POWER},
 };
 
 static enum gar_status parse_binary(struct gar_parser *p, int min, struct gar_expr **out);
@@ -67,11 +91,12 @@ enum gar_status gar_parser_fail(struct gar_parser *p, int64_t at, const char *wh
 enum gar_status gar_parser_unexpected(struct gar_parser *p, const char *wanted)
 {
     if (p->token.kind == GAR_TOKEN_END) {
-        return gar_syntax_error(p->lexer.text, p->lexer.bytes, p->token.at, p->err, "the text ends here, but %s is missing",
-                                wanted);
+        return gar_syntax_error(p->lexer.text, p->lexer.bytes, p->token.at, p->err,
+                                "the text ends here, but %s is missing", wanted);
     }
     char shown[80];
-    return gar_syntax_error(p->lexer.text, p->lexer.bytes, p->token.at, p->err, "expected %s, got %s", wanted,
+    return gar_syntax_error(p->lexer.text, p->lexer.bytes, p->token.at, p->err,
+                            "expected %s, got %s", wanted,
                             gar_error_quote(p->token.text, p->token.bytes, shown, sizeof shown));
 }
 
@@ -87,13 +112,14 @@ enum gar_status gar_parser_expect(struct gar_parser *p, const char *symbol)
 
 enum gar_status gar_parser_expect_word(struct gar_parser *p, const char *word)
 {
-    return gar_token_is_word(&p->token, word) ? gar_parser_advance(p) : gar_parser_unexpected(p, word);
+    return gar_token_is_word(&p->token, word) ? gar_parser_advance(p)
+                                              : gar_parser_unexpected(p, word);
 }
 
 /* ---- building -------------------------------------------------------------------------------------------------------- */
 
-enum gar_status gar_parser_call(struct gar_parser *p, const char *function, struct gar_expr **args, int64_t count,
-                                struct gar_expr **out)
+enum gar_status gar_parser_call(struct gar_parser *p, const char *function, struct gar_expr **args,
+                                int64_t count, struct gar_expr **out)
 {
     const enum gar_status status = gar_expr_new_call_by_name(function, args, count, out, p->err);
     for (int64_t i = 0; i < count; i++) {
@@ -108,8 +134,8 @@ enum gar_status gar_parser_literal_i64(struct gar_parser *p, int64_t value, stru
     return gar_expr_new_literal(&v, out, p->err);
 }
 
-static enum gar_status negate_if(struct gar_parser *p, bool is_negated, enum gar_status status, struct gar_expr *expr,
-                                 struct gar_expr **out)
+static enum gar_status negate_if(struct gar_parser *p, bool is_negated, enum gar_status status,
+                                 struct gar_expr *expr, struct gar_expr **out)
 {
     if (status != GAR_OK || !is_negated) {
         *out = expr;
@@ -119,8 +145,8 @@ static enum gar_status negate_if(struct gar_parser *p, bool is_negated, enum gar
 }
 
 /* items[0..count) (taken) joined as a balanced tree. */
-static enum gar_status join_balanced(struct gar_parser *p, const char *function, struct gar_expr **items, int64_t count,
-                                     struct gar_expr **out)
+static enum gar_status join_balanced(struct gar_parser *p, const char *function,
+                                     struct gar_expr **items, int64_t count, struct gar_expr **out)
 {
     enum gar_status status = GAR_OK;
     while (count > 1 && status == GAR_OK) {
@@ -166,8 +192,8 @@ static void list_destroy(struct list *list)
 
 static enum gar_status list_add(struct gar_parser *p, struct list *list, struct gar_expr *expr)
 {
-    const enum gar_status status =
-        gar_grow((void **)&list->items, &list->capacity, list->count + 1, sizeof(struct gar_expr *), p->err);
+    const enum gar_status status = gar_grow((void **)&list->items, &list->capacity, list->count + 1,
+                                            sizeof(struct gar_expr *), p->err);
     if (status != GAR_OK) {
         gar_expr_unref(expr);
         return status;
@@ -193,7 +219,8 @@ static enum gar_status parse_arguments(struct gar_parser *p, struct list *list)
     }
 }
 
-enum gar_status gar_parser_arguments(struct gar_parser *p, struct gar_expr ***out, int64_t *out_count)
+enum gar_status gar_parser_arguments(struct gar_parser *p, struct gar_expr ***out,
+                                     int64_t *out_count)
 {
     struct list list = {0};
     const enum gar_status status = parse_arguments(p, &list);
@@ -255,7 +282,8 @@ static bool is_uniform(const struct list *list)
 }
 
 /* The literals of a uniform list as a column, nulls left out. */
-static enum gar_status make_set(struct gar_parser *p, const struct list *list, struct gar_column **out)
+static enum gar_status make_set(struct gar_parser *p, const struct list *list,
+                                struct gar_column **out)
 {
     struct gar_type type = gar_type_of(GAR_NULL);
     for (int64_t i = 0; i < list->count; i++) {
@@ -279,8 +307,8 @@ static enum gar_status make_set(struct gar_parser *p, const struct list *list, s
 }
 
 /* subject = item or subject = item or ... */
-static enum gar_status in_by_equality(struct gar_parser *p, struct gar_expr *subject, struct list *list,
-                                      struct gar_expr **out)
+static enum gar_status in_by_equality(struct gar_parser *p, struct gar_expr *subject,
+                                      struct list *list, struct gar_expr **out)
 {
     enum gar_status status = GAR_OK;
     for (int64_t i = 0; i < list->count && status == GAR_OK; i++) {
@@ -295,8 +323,8 @@ static enum gar_status in_by_equality(struct gar_parser *p, struct gar_expr *sub
     return status;
 }
 
-static enum gar_status in_by_set(struct gar_parser *p, struct gar_expr *subject, const struct list *list,
-                                 struct gar_expr **out)
+static enum gar_status in_by_set(struct gar_parser *p, struct gar_expr *subject,
+                                 const struct list *list, struct gar_expr **out)
 {
     struct gar_column *set = NULL;
     struct gar_expr *in = NULL;
@@ -318,7 +346,8 @@ static enum gar_status in_by_set(struct gar_parser *p, struct gar_expr *subject,
     return status;
 }
 
-static enum gar_status parse_in(struct gar_parser *p, struct gar_expr *subject, struct gar_expr **out)
+static enum gar_status parse_in(struct gar_parser *p, struct gar_expr *subject,
+                                struct gar_expr **out)
 {
     struct list list = {0};
     const int64_t at = p->token.at;
@@ -330,14 +359,16 @@ static enum gar_status parse_in(struct gar_parser *p, struct gar_expr *subject, 
         status = gar_parser_fail(p, at, "IN needs at least one value");
     }
     if (status == GAR_OK) {
-        status = is_uniform(&list) ? in_by_set(p, subject, &list, out) : in_by_equality(p, subject, &list, out);
+        status = is_uniform(&list) ? in_by_set(p, subject, &list, out)
+                                   : in_by_equality(p, subject, &list, out);
     }
     list_destroy(&list);
     gar_expr_unref(subject);
     return status;
 }
 
-static enum gar_status parse_between(struct gar_parser *p, struct gar_expr *subject, struct gar_expr **out)
+static enum gar_status parse_between(struct gar_parser *p, struct gar_expr *subject,
+                                     struct gar_expr **out)
 {
     struct gar_expr *args[3] = {subject, NULL, NULL};
     enum gar_status status = parse_binary(p, BIND_BITS, &args[1]);
@@ -356,8 +387,8 @@ static enum gar_status parse_between(struct gar_parser *p, struct gar_expr *subj
     return status;
 }
 
-static enum gar_status parse_right_call(struct gar_parser *p, const char *function, struct gar_expr *left, int power,
-                                        struct gar_expr **out)
+static enum gar_status parse_right_call(struct gar_parser *p, const char *function,
+                                        struct gar_expr *left, int power, struct gar_expr **out)
 {
     struct gar_expr *args[2] = {left, NULL};
     const enum gar_status status = parse_binary(p, power, &args[1]);
@@ -369,7 +400,8 @@ static enum gar_status parse_right_call(struct gar_parser *p, const char *functi
 }
 
 /* subject IS [NOT] what; the word IS has been read. Takes subject. */
-static enum gar_status parse_is(struct gar_parser *p, struct gar_expr *subject, struct gar_expr **out)
+static enum gar_status parse_is(struct gar_parser *p, struct gar_expr *subject,
+                                struct gar_expr **out)
 {
     bool is_negated = false;
     enum gar_status status = GAR_OK;
@@ -390,8 +422,9 @@ static enum gar_status parse_is(struct gar_parser *p, struct gar_expr *subject, 
         return gar_parser_call(p, is_negated ? "not_null" : "is_null", &subject, 1, out);
     }
     if (gar_token_is_word(&what, "true") || gar_token_is_word(&what, "false")) {
-        const struct gar_value value = {
-            .type = gar_type_of(GAR_BOOL), .is_valid = true, .boolean = gar_token_is_word(&what, "true")};
+        const struct gar_value value = {.type = gar_type_of(GAR_BOOL),
+                                        .is_valid = true,
+                                        .boolean = gar_token_is_word(&what, "true")};
         struct gar_expr *pair[2] = {subject, NULL};
         status = gar_expr_new_literal(&value, &pair[1], p->err);
         if (status == GAR_OK) {
@@ -416,7 +449,8 @@ static enum gar_status parse_is(struct gar_parser *p, struct gar_expr *subject, 
 }
 
 /* [NOT] IN / BETWEEN / LIKE / ILIKE after a subject (taken). */
-static enum gar_status parse_word_test(struct gar_parser *p, struct gar_expr *subject, struct gar_expr **out)
+static enum gar_status parse_word_test(struct gar_parser *p, struct gar_expr *subject,
+                                       struct gar_expr **out)
 {
     bool is_negated = false;
     enum gar_status status = GAR_OK;
@@ -425,8 +459,9 @@ static enum gar_status parse_word_test(struct gar_parser *p, struct gar_expr *su
         status = gar_parser_advance(p);
     }
     const struct gar_token word = p->token;
-    if (status == GAR_OK && !gar_token_is_word(&word, "in") && !gar_token_is_word(&word, "between") &&
-        !gar_token_is_word(&word, "like") && !gar_token_is_word(&word, "ilike")) {
+    if (status == GAR_OK && !gar_token_is_word(&word, "in") &&
+        !gar_token_is_word(&word, "between") && !gar_token_is_word(&word, "like") &&
+        !gar_token_is_word(&word, "ilike")) {
         status = gar_parser_unexpected(p, "IN, BETWEEN, LIKE or ILIKE");
     }
     if (status == GAR_OK) {
@@ -442,7 +477,8 @@ static enum gar_status parse_word_test(struct gar_parser *p, struct gar_expr *su
     } else if (gar_token_is_word(&word, "between")) {
         status = parse_between(p, subject, &test);
     } else {
-        status = parse_right_call(p, gar_token_is_word(&word, "like") ? "like" : "ilike", subject, BIND_BITS, &test);
+        status = parse_right_call(p, gar_token_is_word(&word, "like") ? "like" : "ilike", subject,
+                                  BIND_BITS, &test);
     }
     return negate_if(p, is_negated, status, test, out);
 }
@@ -471,8 +507,8 @@ static bool is_word_test(const struct gar_token *token)
 }
 
 /* left AND x AND y ...: all operands of one chain, joined balanced. Takes left. */
-static enum gar_status parse_chain(struct gar_parser *p, const char *word, int power, struct gar_expr *left,
-                                   struct gar_expr **out)
+static enum gar_status parse_chain(struct gar_parser *p, const char *word, int power,
+                                   struct gar_expr *left, struct gar_expr **out)
 {
     struct list list = {0};
     enum gar_status status = list_add(p, &list, left);
@@ -495,8 +531,8 @@ static enum gar_status parse_chain(struct gar_parser *p, const char *word, int p
 }
 
 /* One infix step on `left` (taken): *out_done when the next token binds weaker than min. */
-static enum gar_status parse_infix(struct gar_parser *p, int min, struct gar_expr *left, struct gar_expr **out,
-                                   bool *out_done)
+static enum gar_status parse_infix(struct gar_parser *p, int min, struct gar_expr *left,
+                                   struct gar_expr **out, bool *out_done)
 {
     const struct infix *infix = find_infix(&p->token);
     *out_done = false;
@@ -507,7 +543,8 @@ static enum gar_status parse_infix(struct gar_parser *p, int min, struct gar_exp
             return status;
         }
         /* all but power associate to the left */
-        return parse_right_call(p, infix->function, left, infix->power == BIND_POWER ? BIND_POWER : infix->power + 1, out);
+        return parse_right_call(p, infix->function, left,
+                                infix->power == BIND_POWER ? BIND_POWER : infix->power + 1, out);
     }
     if (min <= BIND_AND && gar_token_is_word(&p->token, "and")) {
         return parse_chain(p, "and", BIND_AND, left, out);
@@ -600,15 +637,16 @@ static enum gar_status parse_named(struct gar_parser *p, struct gar_expr **out)
     return status;
 }
 
-static enum gar_status start(struct gar_parser *p, const char *text, int64_t bytes, const struct gar_schema *schema,
-                             struct gar_error *err)
+static enum gar_status start(struct gar_parser *p, const char *text, int64_t bytes,
+                             const struct gar_schema *schema, struct gar_error *err)
 {
     *p = (struct gar_parser){.lexer = {.text = text, .bytes = bytes}, .schema = schema, .err = err};
     return gar_parser_advance(p);
 }
 
-enum gar_status gar_sql_parse_expression(const char *text, int64_t bytes, const struct gar_schema *schema,
-                                         struct gar_expr **out, struct gar_error *err)
+enum gar_status gar_sql_parse_expression(const char *text, int64_t bytes,
+                                         const struct gar_schema *schema, struct gar_expr **out,
+                                         struct gar_error *err)
 {
     struct gar_parser p;
     struct gar_expr *expr = NULL;
@@ -623,7 +661,8 @@ enum gar_status gar_sql_parse_expression(const char *text, int64_t bytes, const 
 }
 
 enum gar_status gar_sql_parse_list(const char *text, int64_t bytes, const struct gar_schema *schema,
-                                   struct gar_expr ***out, int64_t *out_count, struct gar_error *err)
+                                   struct gar_expr ***out, int64_t *out_count,
+                                   struct gar_error *err)
 {
     struct gar_parser p;
     struct list list = {0};

@@ -27,7 +27,7 @@ static struct gar_schema *make_schema(void)
     return schema;
 }
 
-static void expect_value(const char *sql, const char *expected)
+static void expect_result(const char *sql, const char *expected)
 {
     struct gar_error err = GAR_ERROR_INIT;
     struct gar_expr *expr = NULL;
@@ -51,64 +51,67 @@ static void expect_value(const char *sql, const char *expected)
 static void test_values(void **state)
 {
     (void)state;
-    expect_value("1 + 2 * 3", "7");
-    expect_value("(1 + 2) * 3", "9");
-    expect_value("10 - 3 - 2", "5");
-    expect_value("- -5", "5");
-    expect_value("2 ** 3 ** 2 = 512", "true");
-    expect_value("7 // 2", "3");
-    expect_value("7 % 4", "3");
-    expect_value("-9223372036854775808", "-9223372036854775808");
-    expect_value("18446744073709551615", "18446744073709551615");
-    expect_value("1_000", "1000");
-    expect_value("0.05 + 0.1", "0.15");
-    expect_value("1.50", "1.50");
-    expect_value("1e3", "1000.0");
-    expect_value("'it''s'", "it's");
-    expect_value("'a' || 'b'", "ab");
-    expect_value("not 1 = 2 and true", "true");
-    expect_value("not (1 = 1 or 1 = 2)", "false");
-    expect_value("1 < 2 or null", "true");
-    expect_value("1 between 0 and 2 and 3 not between 4 and 5", "true");
-    expect_value("2 in (1, 2, 3)", "true");
-    expect_value("2 not in (1, 3)", "true");
-    expect_value("'x' in ('y', 'x')", "true");
-    expect_value("(2 in (1, null)) is null", "true");
-    expect_value("2 in (1, 1 + 1)", "true");
-    expect_value("null is null", "true");
-    expect_value("1 is not null", "true");
-    expect_value("(1 = 2) is false", "true");
-    expect_value("1 is distinct from null", "true");
-    expect_value("null is not distinct from null", "true");
-    expect_value("'abc' like 'a%' and 'abc' not like 'b%'", "true");
-    expect_value("'ABC' ilike 'a_c'", "true");
-    expect_value("case when 1 = 2 then 'x' when true then 'y' else 'z' end", "y");
-    expect_value("case 3 when 1 then 'one' when 3 then 'three' end", "three");
-    expect_value("cast('12' as bigint) + 1", "13");
-    expect_value("'2'::int + '3'::int64", "5");
-    expect_value("cast('1.25' as decimal(10, 2))", "1.25");
-    expect_value("try_cast('x' as int) is null", "true");
-    expect_value("extract(year from date '1998-12-01')", "1998");
-    expect_value("date '1998-12-01' - interval '90' day", "1998-09-02");
-    expect_value("date '2024-01-31' + interval 1 month", "2024-02-29");
-    expect_value("date '2024-01-31' + interval '1 year 1 month'", "2025-02-28");
-    expect_value("substr('query', 3)", "ery");
-    expect_value("substring('query' from 2 for 3)", "uer");
-    expect_value("SuBsTrInG('query', 1, 1)", "q");
-    expect_value("UPPER(lower('Ab'))", "AB");
-    expect_value("coalesce(null, 2)", "2");
-    expect_value("-- a comment\n 1", "1");
+    expect_result("1 + 2 * 3", "7");
+    expect_result("(1 + 2) * 3", "9");
+    expect_result("10 - 3 - 2", "5");
+    expect_result("- -5", "5");
+    expect_result("2 ** 3 ** 2 = 512", "true");
+    expect_result("7 // 2", "3");
+    expect_result("7 % 4", "3");
+    expect_result("-9223372036854775808", "-9223372036854775808");
+    expect_result("18446744073709551615", "18446744073709551615");
+    expect_result("1_000", "1000");
+    expect_result("0.05 + 0.1", "0.15");
+    expect_result("1.50", "1.50");
+    expect_result("1e3", "1000.0");
+    expect_result("'it''s'", "it's");
+    expect_result("'a' || 'b'", "ab");
+    expect_result("not 1 = 2 and true", "true");
+    expect_result("not (1 = 1 or 1 = 2)", "false");
+    expect_result("1 < 2 or null", "true");
+    expect_result("1 between 0 and 2 and 3 not between 4 and 5", "true");
+    expect_result("2 in (1, 2, 3)", "true");
+    expect_result("2 not in (1, 3)", "true");
+    expect_result("'x' in ('y', 'x')", "true");
+    expect_result("(2 in (1, null)) is null", "true");
+    expect_result("2 in (1, 1 + 1)", "true");
+    expect_result("null is null", "true");
+    expect_result("1 is not null", "true");
+    expect_result("(1 = 2) is false", "true");
+    expect_result("1 is distinct from null", "true");
+    expect_result("null is not distinct from null", "true");
+    expect_result("'abc' like 'a%' and 'abc' not like 'b%'", "true");
+    expect_result("'ABC' ilike 'a_c'", "true");
+    expect_result("case when 1 = 2 then 'x' when true then 'y' else 'z' end", "y");
+    expect_result("case 3 when 1 then 'one' when 3 then 'three' end", "three");
+    expect_result("cast('12' as bigint) + 1", "13");
+    expect_result("'2'::int + '3'::int64", "5");
+    expect_result("cast('1.25' as decimal(10, 2))", "1.25");
+    expect_result("try_cast('x' as int) is null", "true");
+    expect_result("extract(year from date '1998-12-01')", "1998");
+    expect_result("date '1998-12-01' - interval '90' day", "1998-09-02");
+    expect_result("date '2024-01-31' + interval 1 month", "2024-02-29");
+    expect_result("date '2024-01-31' + interval '1 year 1 month'", "2025-02-28");
+    expect_result("substr('query', 3)", "ery");
+    expect_result("substring('query' from 2 for 3)", "uer");
+    expect_result("SuBsTrInG('query', 1, 1)", "q");
+    expect_result("UPPER(lower('Ab'))", "AB");
+    expect_result("coalesce(null, 2)", "2");
+    expect_result("-- a comment\n 1", "1");
 }
 
 static void test_names(void **state)
 {
     (void)state;
-    static const char *const cases[][2] = {{"a", "a"},         {"A", "a"},         {"b", "B"},       {"\"B\"", "B"}, {"`s`", "s"},
-                                           {"\"a.b\"", "a.b"}, {"a.b", "a.b"},     {"Name", "Name"}, {"name", "name"}};
+    static const char *const cases[][2] = {{"a", "a"},     {"A", "a"},       {"b", "B"},
+                                           {"\"B\"", "B"}, {"`s`", "s"},     {"\"a.b\"", "a.b"},
+                                           {"a.b", "a.b"}, {"Name", "Name"}, {"name", "name"}};
     struct gar_schema *schema = make_schema();
     for (int64_t i = 0; i < GAR_COUNT_OF(cases); i++) {
         struct gar_expr *expr = NULL;
-        assert_int_equal(gar_sql_parse_expression(cases[i][0], (int64_t)strlen(cases[i][0]), schema, &expr, NULL), GAR_OK);
+        assert_int_equal(gar_sql_parse_expression(cases[i][0], (int64_t)strlen(cases[i][0]), schema,
+                                                  &expr, NULL),
+                         GAR_OK);
         assert_int_equal(expr->kind, GAR_EXPR_COLUMN);
         assert_string_equal(expr->name, cases[i][1]);
         gar_expr_unref(expr);
@@ -168,10 +171,12 @@ static void test_errors(void **state)
     for (int64_t i = 0; i < GAR_COUNT_OF(cases); i++) {
         struct gar_error err = GAR_ERROR_INIT;
         struct gar_expr *expr = NULL;
-        const enum gar_status status =
-            gar_sql_parse_expression(cases[i].sql, (int64_t)strlen(cases[i].sql), schema, &expr, &err);
-        if (status >= 0 || expr != NULL || strstr(err.message, cases[i].part) == NULL || err.position != cases[i].position) {
-            fail_msg("'%s': status %d at %lld: %s", cases[i].sql, (int)status, (long long)err.position, err.message);
+        const enum gar_status status = gar_sql_parse_expression(
+            cases[i].sql, (int64_t)strlen(cases[i].sql), schema, &expr, &err);
+        if (status >= 0 || expr != NULL || strstr(err.message, cases[i].part) == NULL ||
+            err.position != cases[i].position) {
+            fail_msg("'%s': status %d at %lld: %s", cases[i].sql, (int)status,
+                     (long long)err.position, err.message);
         }
         assert_int_equal(status, cases[i].position < 0 ? GAR_ERR_COLUMN : GAR_ERR_SYNTAX);
     }
@@ -185,7 +190,8 @@ static void test_depth(void **state)
     struct gar_strbuf text = {0};
     struct gar_expr *expr = NULL;
     gar_strbuf_append_fill(&text, '(', 100000);
-    assert_int_equal(gar_sql_parse_expression(text.data, text.size, NULL, &expr, NULL), GAR_ERR_SYNTAX);
+    assert_int_equal(gar_sql_parse_expression(text.data, text.size, NULL, &expr, NULL),
+                     GAR_ERR_SYNTAX);
     gar_strbuf_clear(&text);
     gar_strbuf_append(&text, "a = 0");
     for (int i = 1; i < 5000; i++) {
@@ -201,12 +207,14 @@ static void test_depth(void **state)
 static void test_memory(void **state)
 {
     (void)state;
-    static const char sql[] = "case when a in (1, 2) then upper(s) || 'x' else substr(s, a, 2) end = 'k' and a between 1 and 2";
+    static const char sql[] = "case when a in (1, 2) then upper(s) || 'x' else substr(s, a, 2) end "
+                              "= 'k' and a between 1 and 2";
     const int64_t before = gar_alloc_live_blocks();
     for (int64_t n = 1;; n++) {
         struct gar_expr *expr = NULL;
         gar_alloc_fail_at(n, false);
-        const enum gar_status status = gar_sql_parse_expression(sql, sizeof sql - 1, NULL, &expr, NULL);
+        const enum gar_status status =
+            gar_sql_parse_expression(sql, sizeof sql - 1, NULL, &expr, NULL);
         gar_alloc_fail_at(0, false);
         gar_expr_unref(expr);
         assert_int_equal(gar_alloc_live_blocks(), before);

@@ -47,7 +47,8 @@ static void skip_blanks(struct gar_lexer *lexer)
 
 static int64_t scan_number(const struct gar_lexer *lexer, int64_t at)
 {
-    while (is_digit(byte_at(lexer, at)) || (byte_at(lexer, at) == '_' && is_digit(byte_at(lexer, at + 1)))) {
+    while (is_digit(byte_at(lexer, at)) ||
+           (byte_at(lexer, at) == '_' && is_digit(byte_at(lexer, at + 1)))) {
         at++;
     }
     if (byte_at(lexer, at) == '.') {
@@ -88,7 +89,8 @@ static int64_t scan_quoted(const struct gar_lexer *lexer, int64_t at)
 
 static int64_t symbol_bytes(const struct gar_lexer *lexer, int64_t at)
 {
-    static const char *const doubles[] = {"<=", ">=", "<>", "!=", "==", "::", "||", "//", "**", "<<", ">>", "=>"};
+    static const char *const doubles[] = {
+        "<=", ">=", "<>", "!=", "==", "::", "||", "//", "**", "<<", ">>", "=>"};
     for (int64_t i = 0; i < GAR_COUNT_OF(doubles); i++) {
         if (at + 2 <= lexer->bytes && memcmp(lexer->text + at, doubles[i], 2) == 0) {
             return 2;
@@ -98,7 +100,8 @@ static int64_t symbol_bytes(const struct gar_lexer *lexer, int64_t at)
     return c != 0 && strchr("+-*/%=<>(),.&|^~[]", c) != NULL ? 1 : 0;
 }
 
-static enum gar_status fail_at(const struct gar_lexer *lexer, int64_t at, const char *what, struct gar_error *err)
+static enum gar_status fail_at(const struct gar_lexer *lexer, int64_t at, const char *what,
+                               struct gar_error *err)
 {
     return gar_syntax_error(lexer->text, lexer->bytes, at, err, "%s", what);
 }
@@ -123,7 +126,10 @@ static enum gar_status scan(struct gar_lexer *lexer, struct gar_token *out, stru
         out->kind = c == '\'' ? GAR_TOKEN_STRING : GAR_TOKEN_QUOTED;
         end = scan_quoted(lexer, at);
         if (end < 0) {
-            return fail_at(lexer, at, c == '\'' ? "this text has no closing quote" : "this name has no closing quote", err);
+            return fail_at(lexer, at,
+                           c == '\'' ? "this text has no closing quote"
+                                     : "this name has no closing quote",
+                           err);
         }
     } else {
         out->kind = GAR_TOKEN_SYMBOL;
@@ -139,12 +145,14 @@ static enum gar_status scan(struct gar_lexer *lexer, struct gar_token *out, stru
     return GAR_OK;
 }
 
-enum gar_status gar_lexer_next(struct gar_lexer *lexer, struct gar_token *out, struct gar_error *err)
+enum gar_status gar_lexer_next(struct gar_lexer *lexer, struct gar_token *out,
+                               struct gar_error *err)
 {
     if (lexer->at == 0) {
         const int64_t bad = gar_utf8_first_bad(lexer->text, lexer->bytes);
         if (bad >= 0) {
-            return gar_error_set(err, GAR_ERR_SYNTAX, "the SQL text is not valid UTF-8 at byte %lld", (long long)bad);
+            return gar_error_set(err, GAR_ERR_SYNTAX,
+                                 "the SQL text is not valid UTF-8 at byte %lld", (long long)bad);
         }
     }
     skip_blanks(lexer);
@@ -158,7 +166,8 @@ enum gar_status gar_lexer_next(struct gar_lexer *lexer, struct gar_token *out, s
 /* Bytes of the source line that a message shows, at most. */
 #define SHOWN_BYTES 120
 
-enum gar_status gar_syntax_error(const char *text, int64_t bytes, int64_t at, struct gar_error *err, const char *format, ...)
+enum gar_status gar_syntax_error(const char *text, int64_t bytes, int64_t at, struct gar_error *err,
+                                 const char *format, ...)
 {
     char reason[400];
     va_list args;
@@ -177,7 +186,9 @@ enum gar_status gar_syntax_error(const char *text, int64_t bytes, int64_t at, st
     while (end < bytes && text[end] != '\n') {
         end++;
     }
-    const int64_t column = gar_utf8_valid(text + start, at - start) ? gar_utf8_length(text + start, at - start) : at - start;
+    const int64_t column = gar_utf8_valid(text + start, at - start)
+                               ? gar_utf8_length(text + start, at - start)
+                               : at - start;
     int64_t from = start;
     if (at - from > SHOWN_BYTES / 2) { /* a long line: show the part around the place */
         from = at - SHOWN_BYTES / 2;
@@ -189,12 +200,14 @@ enum gar_status gar_syntax_error(const char *text, int64_t bytes, int64_t at, st
     while (to > from && to < bytes && ((unsigned char)text[to] & 0xc0) == 0x80) {
         to--;
     }
-    const int64_t caret = gar_utf8_valid(text + from, at - from) ? gar_utf8_width(text + from, at - from) : 0;
-    const enum gar_status status =
-        gar_error_set(err, GAR_ERR_SYNTAX, "SQL syntax error at line %lld, column %lld: %s\n  %.*s\n  %*s^", (long long)line,
-                      (long long)(column + 1), reason, (int)(to - from), text + from, (int)caret, "");
-    if (err != NULL) {
-        err->position = at;
+    const int64_t caret =
+        gar_utf8_valid(text + from, at - from) ? gar_utf8_width(text + from, at - from) : 0;
+    if (err != NULL) { /* written here: this message has line ends, for the caret */
+        *err = (struct gar_error){.status = GAR_ERR_SYNTAX, .position = at};
+        (void)snprintf(err->message, sizeof err->message,
+                       "SQL syntax error at line %lld, column %lld: %s\n  %.*s\n  %*s^",
+                       (long long)line, (long long)(column + 1), reason, (int)(to - from),
+                       text + from, (int)caret, "");
     }
-    return status;
+    return GAR_ERR_SYNTAX;
 }

@@ -29,10 +29,11 @@ struct gar_lexer {
 };
 
 /* The next token; GAR_TOKEN_END at the end (again and again). Errors: GAR_ERR_SYNTAX (unterminated quote, stray byte, invalid UTF-8). */
-GAR_MUST_USE enum gar_status gar_lexer_next(struct gar_lexer *lexer, struct gar_token *out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_lexer_next(struct gar_lexer *lexer, struct gar_token *out,
+                                            struct gar_error *err);
 
 /* GAR_ERR_SYNTAX with err->position = at and a message of the reason, line, column, and the line of the text with a caret. */
-enum gar_status gar_syntax_error(const char *text, int64_t bytes, int64_t at, struct gar_error *err, const char *format,
-                                 ...) GAR_PRINTF(5, 6);
+enum gar_status gar_syntax_error(const char *text, int64_t bytes, int64_t at, struct gar_error *err,
+                                 const char *format, ...) GAR_PRINTF(5, 6);
 
 #endif

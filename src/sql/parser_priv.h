@@ -29,19 +29,23 @@ GAR_MUST_USE enum gar_status gar_parser_expect(struct gar_parser *p, const char 
 GAR_MUST_USE enum gar_status gar_parser_expect_word(struct gar_parser *p, const char *word);
 
 /* A call that takes its arguments over, also on failure. */
-GAR_MUST_USE enum gar_status gar_parser_call(struct gar_parser *p, const char *function, struct gar_expr **args,
-                                             int64_t count, struct gar_expr **out);
-GAR_MUST_USE enum gar_status gar_parser_literal_i64(struct gar_parser *p, int64_t value, struct gar_expr **out);
+GAR_MUST_USE enum gar_status gar_parser_call(struct gar_parser *p, const char *function,
+                                             struct gar_expr **args, int64_t count,
+                                             struct gar_expr **out);
+GAR_MUST_USE enum gar_status gar_parser_literal_i64(struct gar_parser *p, int64_t value,
+                                                    struct gar_expr **out);
 /* A whole expression; one that stops before AND, OR and comparisons. */
 GAR_MUST_USE enum gar_status gar_parser_expression(struct gar_parser *p, struct gar_expr **out);
 GAR_MUST_USE enum gar_status gar_parser_operand(struct gar_parser *p, struct gar_expr **out);
 /* Comma-separated expressions past the closing parenthesis. Owns: caller frees with gar_parser_arguments_free. */
-GAR_MUST_USE enum gar_status gar_parser_arguments(struct gar_parser *p, struct gar_expr ***out, int64_t *out_count);
+GAR_MUST_USE enum gar_status gar_parser_arguments(struct gar_parser *p, struct gar_expr ***out,
+                                                  int64_t *out_count);
 void gar_parser_arguments_free(struct gar_expr **items, int64_t count);
 
 /* primary.c: literals, names, calls, CASE, CAST, parentheses, with :: behind. */
 GAR_MUST_USE enum gar_status gar_parser_primary(struct gar_parser *p, struct gar_expr **out);
-GAR_MUST_USE enum gar_status gar_parser_number(struct gar_parser *p, bool is_negative, struct gar_expr **out);
+GAR_MUST_USE enum gar_status gar_parser_number(struct gar_parser *p, bool is_negative,
+                                               struct gar_expr **out);
 /* The identifier at the current token, quotes taken off (gar_free). */
 GAR_MUST_USE enum gar_status gar_parser_take_name(struct gar_parser *p, char **out);
 

@@ -53,11 +53,13 @@ static bool number_as_decimal(const char *text, int64_t bytes, struct gar_value 
 static bool number_as_value(const char *text, int64_t bytes, struct gar_value *out)
 {
     out->is_valid = true;
-    if (memchr(text, '.', (size_t)bytes) == NULL && gar_parse_i64(text, bytes, &out->i64) == GAR_OK) {
+    if (memchr(text, '.', (size_t)bytes) == NULL &&
+        gar_parse_i64(text, bytes, &out->i64) == GAR_OK) {
         out->type = gar_type_of(GAR_INT64);
         return true;
     }
-    if (memchr(text, '.', (size_t)bytes) == NULL && gar_parse_u64(text, bytes, &out->u64) == GAR_OK) {
+    if (memchr(text, '.', (size_t)bytes) == NULL &&
+        gar_parse_u64(text, bytes, &out->u64) == GAR_OK) {
         out->type = gar_type_of(GAR_UINT64);
         return true;
     }
@@ -119,7 +121,8 @@ static enum gar_status parse_string(struct gar_parser *p, struct gar_expr **out)
         return gar_error_nomem(p->err, p->token.bytes);
     }
     struct gar_value value;
-    enum gar_status status = gar_value_from_text(gar_type_of(GAR_STRING), text, bytes, &value, p->err);
+    enum gar_status status =
+        gar_value_from_text(gar_type_of(GAR_STRING), text, bytes, &value, p->err);
     gar_free(text);
     GAR_TRY(status);
     status = gar_expr_new_literal(&value, out, p->err);
@@ -134,7 +137,8 @@ static enum gar_status parse_string(struct gar_parser *p, struct gar_expr **out)
 }
 
 /* DATE '...', TIME '...', TIMESTAMP '...': the text cast now, so that a bad one fails at its place. */
-static enum gar_status parse_typed_string(struct gar_parser *p, struct gar_type type, struct gar_expr **out)
+static enum gar_status parse_typed_string(struct gar_parser *p, struct gar_type type,
+                                          struct gar_expr **out)
 {
     const int64_t at = p->token.at;
     struct gar_expr *text = NULL;
@@ -204,9 +208,10 @@ static enum gar_status resolve(struct gar_parser *p, const char *name, int64_t a
     for (int64_t i = 0; i < p->schema->count; i++) {
         if (equal_ignoring_case(p->schema->fields[i].name, name)) {
             if (found >= 0) {
-                return gar_syntax_error(p->lexer.text, p->lexer.bytes, at, p->err,
-                                        "column '%.100s' is ambiguous: '%.100s' or '%.100s'; quote the one you mean", name,
-                                        p->schema->fields[found].name, p->schema->fields[i].name);
+                return gar_syntax_error(
+                    p->lexer.text, p->lexer.bytes, at, p->err,
+                    "column '%.100s' is ambiguous: '%.100s' or '%.100s'; quote the one you mean",
+                    name, p->schema->fields[found].name, p->schema->fields[i].name);
             }
             found = i;
         }
@@ -219,7 +224,8 @@ static enum gar_status resolve(struct gar_parser *p, const char *name, int64_t a
     return GAR_OK;
 }
 
-static enum gar_status make_column(struct gar_parser *p, const char *name, int64_t at, struct gar_expr **out)
+static enum gar_status make_column(struct gar_parser *p, const char *name, int64_t at,
+                                   struct gar_expr **out)
 {
     const char *resolved = NULL;
     GAR_TRY(resolve(p, name, at, &resolved));
@@ -227,7 +233,8 @@ static enum gar_status make_column(struct gar_parser *p, const char *name, int64
 }
 
 /* name[.name ...]: joined by dots, as column names with dots are written. Takes nothing; name is the first part. */
-static enum gar_status parse_dotted(struct gar_parser *p, const char *name, int64_t at, struct gar_expr **out)
+static enum gar_status parse_dotted(struct gar_parser *p, const char *name, int64_t at,
+                                    struct gar_expr **out)
 {
     struct gar_strbuf full = {0};
     gar_strbuf_append(&full, name);
@@ -349,7 +356,8 @@ static enum gar_status add_branch(struct gar_parser *p, struct branches *b, stru
 }
 
 /* WHEN c THEN v, with c compared to subject where there is one. */
-static enum gar_status parse_when(struct gar_parser *p, const struct gar_expr *subject, struct branches *b)
+static enum gar_status parse_when(struct gar_parser *p, const struct gar_expr *subject,
+                                  struct branches *b)
 {
     struct gar_expr *condition = NULL;
     struct gar_expr *value = NULL;
@@ -366,7 +374,8 @@ static enum gar_status parse_when(struct gar_parser *p, const struct gar_expr *s
     return add_branch(p, b, value);
 }
 
-static enum gar_status parse_branches(struct gar_parser *p, const struct gar_expr *subject, struct branches *b)
+static enum gar_status parse_branches(struct gar_parser *p, const struct gar_expr *subject,
+                                      struct branches *b)
 {
     if (!gar_token_is_word(&p->token, "when")) {
         return gar_parser_unexpected(p, "WHEN");
@@ -442,7 +451,8 @@ static const struct span *find_span(const char *text, int64_t bytes)
             return &spans[i];
         }
     }
-    word[bytes - 1] = (char)(word[bytes - 1] == 's' || word[bytes - 1] == 'S' ? '\0' : word[bytes - 1]);
+    word[bytes - 1] =
+        (char)(word[bytes - 1] == 's' || word[bytes - 1] == 'S' ? '\0' : word[bytes - 1]);
     for (int64_t i = 0; i < GAR_COUNT_OF(spans); i++) {
         if (equal_ignoring_case(word, spans[i].word)) {
             return &spans[i];
@@ -457,7 +467,8 @@ static bool add_span(int64_t parts[3], const struct span *span, int64_t count)
     const int64_t factors[3] = {span->months, span->days, span->ns};
     for (int i = 0; i < 3; i++) {
         int64_t product = 0;
-        if (__builtin_mul_overflow(factors[i], count, &product) || __builtin_add_overflow(parts[i], product, &parts[i])) {
+        if (__builtin_mul_overflow(factors[i], count, &product) ||
+            __builtin_add_overflow(parts[i], product, &parts[i])) {
             return false;
         }
     }
@@ -474,7 +485,8 @@ static bool add_spans(int64_t parts[3], const char *text, int64_t bytes, const s
             at++;
         }
         int64_t end = at;
-        while (end < bytes && ((text[end] >= '0' && text[end] <= '9') || text[end] == '-' || text[end] == '+')) {
+        while (end < bytes &&
+               ((text[end] >= '0' && text[end] <= '9') || text[end] == '-' || text[end] == '+')) {
             end++;
         }
         int64_t count = 0;
@@ -489,7 +501,8 @@ static bool add_spans(int64_t parts[3], const char *text, int64_t bytes, const s
             at++;
         }
         end = at;
-        while (end < bytes && ((text[end] >= 'a' && text[end] <= 'z') || (text[end] >= 'A' && text[end] <= 'Z'))) {
+        while (end < bytes &&
+               ((text[end] >= 'a' && text[end] <= 'z') || (text[end] >= 'A' && text[end] <= 'Z'))) {
             end++;
         }
         const struct span *span = end > at ? find_span(text + at, end - at) : unit;
@@ -507,16 +520,19 @@ static enum gar_status parse_interval(struct gar_parser *p, struct gar_expr **ou
 {
     const struct gar_token amount = p->token;
     GAR_TRY(gar_parser_advance(p));
-    const struct span *unit = p->token.kind == GAR_TOKEN_NAME ? find_span(p->token.text, p->token.bytes) : NULL;
+    const struct span *unit =
+        p->token.kind == GAR_TOKEN_NAME ? find_span(p->token.text, p->token.bytes) : NULL;
     if (unit != NULL) {
         GAR_TRY(gar_parser_advance(p));
     }
     const int64_t cut = amount.kind == GAR_TOKEN_STRING ? 1 : 0;
     int64_t parts[3] = {0, 0, 0};
     if (!add_spans(parts, amount.text + cut, amount.bytes - 2 * cut, unit)) {
-        return gar_parser_fail(p, amount.at,
-                               "an interval is written INTERVAL '3' day or INTERVAL '1 year 2 months' (year, quarter, month, "
-                               "week, day, hour, minute, second, millisecond, microsecond, nanosecond)");
+        return gar_parser_fail(
+            p, amount.at,
+            "an interval is written INTERVAL '3' day or INTERVAL '1 year 2 months' (year, quarter, "
+            "month, "
+            "week, day, hour, minute, second, millisecond, microsecond, nanosecond)");
     }
     struct gar_expr *args[3] = {NULL, NULL, NULL};
     enum gar_status status = GAR_OK;
@@ -551,7 +567,10 @@ static enum gar_status parse_extract(struct gar_parser *p, struct gar_expr **out
         status = gar_parser_expect(p, ")");
     }
     if (status == GAR_OK) {
-        status = gar_parser_call(p, strcmp(part, "dow") == 0 ? "day_of_week" : strcmp(part, "doy") == 0 ? "day_of_year" : part,
+        status = gar_parser_call(p,
+                                 strcmp(part, "dow") == 0   ? "day_of_week"
+                                 : strcmp(part, "doy") == 0 ? "day_of_year"
+                                                            : part,
                                  &arg, 1, out);
         arg = NULL;
     }
@@ -561,9 +580,11 @@ static enum gar_status parse_extract(struct gar_parser *p, struct gar_expr **out
 }
 
 /* SQL counts characters from 1, the tree from 0: a positive start (taken) less one, a negative one as it is. */
-static enum gar_status shift_start(struct gar_parser *p, struct gar_expr *start, struct gar_expr **out)
+static enum gar_status shift_start(struct gar_parser *p, struct gar_expr *start,
+                                   struct gar_expr **out)
 {
-    if (start->kind == GAR_EXPR_LITERAL && start->value.is_valid && start->value.type.id == GAR_INT64) {
+    if (start->kind == GAR_EXPR_LITERAL && start->value.is_valid &&
+        start->value.type.id == GAR_INT64) {
         const int64_t value = start->value.i64;
         gar_expr_unref(start);
         return gar_parser_literal_i64(p, value > 0 ? value - 1 : value, out);
@@ -585,7 +606,8 @@ static enum gar_status shift_start(struct gar_parser *p, struct gar_expr *start,
         status = gar_parser_call(p, "subtract", pair, 2, &less_one);
     }
     if (status == GAR_OK) {
-        struct gar_expr *args[3] = {gar_expr_ref(is_positive), gar_expr_ref(less_one), gar_expr_ref(start)};
+        struct gar_expr *args[3] = {gar_expr_ref(is_positive), gar_expr_ref(less_one),
+                                    gar_expr_ref(start)};
         status = gar_parser_call(p, "when", args, 3, out);
     }
     gar_expr_unref(zero);
@@ -603,7 +625,8 @@ static enum gar_status parse_substr(struct gar_parser *p, struct gar_expr **out)
     int64_t count = 1;
     enum gar_status status = gar_parser_expression(p, &args[0]);
     while (status == GAR_OK && count < 3 &&
-           (gar_token_is_symbol(&p->token, ",") || gar_token_is_word(&p->token, count == 1 ? "from" : "for"))) {
+           (gar_token_is_symbol(&p->token, ",") ||
+            gar_token_is_word(&p->token, count == 1 ? "from" : "for"))) {
         status = gar_parser_advance(p);
         if (status == GAR_OK) {
             status = gar_parser_expression(p, &args[count]);
@@ -650,7 +673,8 @@ static enum gar_status parse_count(struct gar_parser *p, struct gar_expr **out)
     return gar_parser_call(p, function, &arg, 1, out);
 }
 
-static enum gar_status parse_plain_call(struct gar_parser *p, const struct gar_token *name, struct gar_expr **out)
+static enum gar_status parse_plain_call(struct gar_parser *p, const struct gar_token *name,
+                                        struct gar_expr **out)
 {
     const struct gar_function *function = gar_function_find(name->text, name->bytes, true);
     struct gar_expr **args = NULL;
@@ -667,7 +691,9 @@ static enum gar_status parse_plain_call(struct gar_parser *p, const struct gar_t
         gar_expr_unref(unused);
         gar_free(copy);
         return gar_parser_fail(p, name->at,
-                               status != GAR_OK ? why.message : gar_error_quote(name->text, name->bytes, text, sizeof text));
+                               status != GAR_OK
+                                   ? why.message
+                                   : gar_error_quote(name->text, name->bytes, text, sizeof text));
     }
     GAR_TRY(gar_parser_arguments(p, &args, &count));
     struct gar_error why = GAR_ERROR_INIT;
@@ -680,7 +706,8 @@ static enum gar_status parse_plain_call(struct gar_parser *p, const struct gar_t
 }
 
 /* name(...); name and the parenthesis have been read. */
-static enum gar_status parse_call(struct gar_parser *p, const struct gar_token *name, struct gar_expr **out)
+static enum gar_status parse_call(struct gar_parser *p, const struct gar_token *name,
+                                  struct gar_expr **out)
 {
     if (gar_token_is_word(name, "cast") || gar_token_is_word(name, "try_cast")) {
         return parse_cast(p, gar_token_is_word(name, "try_cast"), out);
@@ -699,14 +726,16 @@ static enum gar_status parse_call(struct gar_parser *p, const struct gar_token *
 
 /* ---- primaries ------------------------------------------------------------------------------------------------------------------- */
 
-static enum gar_status literal_of(struct gar_parser *p, struct gar_value value, struct gar_expr **out)
+static enum gar_status literal_of(struct gar_parser *p, struct gar_value value,
+                                  struct gar_expr **out)
 {
     return gar_expr_new_literal(&value, out, p->err);
 }
 
 static bool is_reserved(const struct gar_token *token)
 {
-    static const char *const words[] = {"and", "or", "not", "is", "in", "between", "like", "ilike", "when", "then", "else", "end", "as", "from"};
+    static const char *const words[] = {"and",   "or",   "not",  "is",   "in",  "between", "like",
+                                        "ilike", "when", "then", "else", "end", "as",      "from"};
     for (int64_t i = 0; i < GAR_COUNT_OF(words); i++) {
         if (gar_token_is_word(token, words[i])) {
             return true;
@@ -728,7 +757,11 @@ static enum gar_status parse_word(struct gar_parser *p, struct gar_expr **out)
         return parse_call(p, &name, out);
     }
     if (gar_token_is_word(&name, "true") || gar_token_is_word(&name, "false")) {
-        return literal_of(p, (struct gar_value){.type = gar_type_of(GAR_BOOL), .is_valid = true, .boolean = gar_token_is_word(&name, "true")}, out);
+        return literal_of(p,
+                          (struct gar_value){.type = gar_type_of(GAR_BOOL),
+                                             .is_valid = true,
+                                             .boolean = gar_token_is_word(&name, "true")},
+                          out);
     }
     if (gar_token_is_word(&name, "null")) {
         return literal_of(p, (struct gar_value){.is_valid = false}, out);
@@ -737,7 +770,8 @@ static enum gar_status parse_word(struct gar_parser *p, struct gar_expr **out)
         return parse_case(p, out);
     }
     const bool is_string_next = p->token.kind == GAR_TOKEN_STRING;
-    if (gar_token_is_word(&name, "interval") && (is_string_next || p->token.kind == GAR_TOKEN_NUMBER)) {
+    if (gar_token_is_word(&name, "interval") &&
+        (is_string_next || p->token.kind == GAR_TOKEN_NUMBER)) {
         return parse_interval(p, out);
     }
     if (is_string_next && gar_token_is_word(&name, "date")) {
@@ -785,14 +819,10 @@ static enum gar_status parse_parentheses(struct gar_parser *p, struct gar_expr *
 static enum gar_status parse_atom(struct gar_parser *p, struct gar_expr **out)
 {
     switch (p->token.kind) {
-    case GAR_TOKEN_NUMBER:
-        return gar_parser_number(p, false, out);
-    case GAR_TOKEN_STRING:
-        return parse_string(p, out);
-    case GAR_TOKEN_QUOTED:
-        return parse_quoted(p, out);
-    case GAR_TOKEN_NAME:
-        return parse_word(p, out);
+    case GAR_TOKEN_NUMBER: return gar_parser_number(p, false, out);
+    case GAR_TOKEN_STRING: return parse_string(p, out);
+    case GAR_TOKEN_QUOTED: return parse_quoted(p, out);
+    case GAR_TOKEN_NAME: return parse_word(p, out);
     case GAR_TOKEN_SYMBOL:
         if (gar_token_is_symbol(&p->token, "(")) {
             return parse_parentheses(p, out);
@@ -802,8 +832,7 @@ static enum gar_status parse_atom(struct gar_parser *p, struct gar_expr **out)
             return gar_expr_new_column("*", out, p->err);
         }
         break;
-    case GAR_TOKEN_END:
-        break;
+    case GAR_TOKEN_END: break;
     }
     return gar_parser_unexpected(p, "a value");
 }
