@@ -450,8 +450,8 @@ static void parse_statistics(struct thrift_reader *r, struct gar_parquet_chunk *
         case 4: chunk->distinct_count = gar_thrift_field_int(r, &field); break;
         case 5: parse_statistic(r, &field, &chunk->max, &chunk->max_bytes); break;
         case 6: parse_statistic(r, &field, &chunk->min, &chunk->min_bytes); break;
-        case 7: chunk->max_exact = gar_thrift_field_bool(r, &field); break;
-        case 8: chunk->min_exact = gar_thrift_field_bool(r, &field); break;
+        case 7: chunk->max_exact = (int8_t)gar_thrift_field_bool(r, &field); break;
+        case 8: chunk->min_exact = (int8_t)gar_thrift_field_bool(r, &field); break;
         case 9: chunk->nan_count = gar_thrift_field_int(r, &field); break;
         default: gar_thrift_skip(r, &field); break;
         }
@@ -570,7 +570,8 @@ static enum gar_status check_chunk(struct footer_parse *parse, int64_t rows, int
 static enum gar_status parse_chunk(struct footer_parse *parse, struct gar_parquet_chunk *chunk, struct chunk_places *places)
 {
     struct thrift_reader *const r = &parse->reader;
-    *chunk = (struct gar_parquet_chunk){.null_count = -1, .distinct_count = -1, .nan_count = -1};
+    *chunk = (struct gar_parquet_chunk){
+        .null_count = -1, .distinct_count = -1, .nan_count = -1, .min_exact = -1, .max_exact = -1};
     *places = (struct chunk_places){.dictionary_page = -1};
     struct thrift_field field = {0};
     gar_thrift_struct_begin(r);

@@ -76,8 +76,8 @@ struct gar_parquet_chunk {
     int32_t legacy_max_bytes;
     uint32_t encodings; /* bit per encoding number below 32 */
     uint8_t codec;      /* enum gar_parquet_codec */
-    bool min_exact;     /* said to be exact (is_min_value_exact) */
-    bool max_exact;
+    int8_t min_exact;   /* is_min_value_exact: 1, 0, or -1 when not said */
+    int8_t max_exact;
 };
 
 struct gar_parquet_row_group {
