@@ -24,16 +24,20 @@ struct header {
     bool has_body; /* the struct of its kind was there */
 };
 
-static void parse_data_body(struct thrift_reader *r, struct header *h)
+/* DataPageHeader or DictionaryPageHeader, whose third field is something else. */
+static void parse_data_body(struct thrift_reader *r, bool is_dictionary, struct header *h)
 {
     struct thrift_field field = {0};
     gar_thrift_struct_begin(r);
     while (gar_thrift_field_next(r, &field)) {
-        switch (field.id) {
-        case 1: h->values = gar_thrift_field_i32(r, &field); break;
-        case 2: h->encoding = gar_thrift_field_i32(r, &field); break;
-        case 3: h->level_encoding = gar_thrift_field_i32(r, &field); break;
-        default: gar_thrift_skip(r, &field); break;
+        if (field.id == 1) {
+            h->values = gar_thrift_field_i32(r, &field);
+        } else if (field.id == 2) {
+            h->encoding = gar_thrift_field_i32(r, &field);
+        } else if (field.id == 3 && !is_dictionary) {
+            h->level_encoding = gar_thrift_field_i32(r, &field);
+        } else {
+            gar_thrift_skip(r, &field);
         }
     }
 }
@@ -75,7 +79,7 @@ static void parse_header(struct thrift_reader *r, struct header *h)
             h->crc = gar_thrift_field_i32(r, &field);
             h->has_crc = true;
         } else if ((is_data || is_dictionary) && gar_thrift_field_struct(r, &field)) {
-            parse_data_body(r, h);
+            parse_data_body(r, is_dictionary, h);
             h->has_body = true;
         } else if (is_v2 && gar_thrift_field_struct(r, &field)) {
             parse_v2_body(r, h);
