@@ -69,9 +69,8 @@ static enum gar_status make_folder(struct gar_sink *sink, struct gar_error *err)
     }
     const int64_t there = slash == NULL || slash == part ? 0 : (int64_t)strlen(part);
     gar_free(part);
-    GAR_TRY(gar_dir_make(sink->folder, err));
-    sink->made_from = there;
-    return GAR_OK;
+    sink->made_from = there; /* also when only some of them get made */
+    return gar_dir_make(sink->folder, err);
 }
 
 static enum gar_status fill_sink(struct gar_sink *sink, const char *path, struct gar_error *err)
@@ -107,7 +106,8 @@ enum gar_status gar_sink_open(const char *path, struct gar_sink **out, struct ga
 static void remove_made_folders(struct gar_sink *sink)
 {
     while (sink->made_from >= 0 && (int64_t)strlen(sink->folder) > sink->made_from) {
-        if (gar_dir_remove(sink->folder, NULL) < 0) {
+        struct gar_error failure = GAR_ERROR_INIT;
+        if (gar_dir_remove(sink->folder, &failure) < 0 && failure.os_errno != ENOENT) {
             return;
         }
         char *slash = strrchr(sink->folder, '/');

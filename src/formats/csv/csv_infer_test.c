@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which types samples get, and which names. */
 #include "formats/csv/csv_infer.h"
+
 #include "formats/csv/csv_test_priv.h"
 
 static void print_inference(const struct gar_csv_inference *inference, struct gar_strbuf *out)
