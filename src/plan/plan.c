@@ -368,7 +368,7 @@ static enum gar_status widen_nulls(struct gar_plan *input, const struct gar_sche
         }
     }
     if (status >= 0) {
-        status = gar_plan_new_project(input, exprs, count, out, err);
+        status = gar_plan_project_exact(input, exprs, count, out, err);
     }
     gar_exprs_free(exprs, count);
     return status;
@@ -433,14 +433,14 @@ enum gar_status gar_plan_with_inputs(const struct gar_plan *plan, struct gar_pla
 {
     switch (plan->kind) {
     case GAR_PLAN_SCAN: *out = gar_plan_ref(plan); return GAR_OK;
-    case GAR_PLAN_PROJECT: return gar_plan_new_project(inputs[0], plan->exprs, plan->expr_count, out, err);
+    case GAR_PLAN_PROJECT: return gar_plan_project_exact(inputs[0], plan->exprs, plan->expr_count, out, err);
     case GAR_PLAN_FILTER: return gar_plan_filter(inputs[0], plan->exprs[0], out, err);
     case GAR_PLAN_LIMIT: return gar_plan_limit(inputs[0], plan->offset, plan->limit, out, err);
     case GAR_PLAN_SORT:
         return gar_plan_sort(inputs[0], plan->exprs, plan->descending, plan->nulls_first, plan->expr_count, plan->limit,
                              out, err);
     case GAR_PLAN_AGGREGATE:
-        return gar_plan_new_aggregate(inputs[0], plan->exprs, plan->expr_count, plan->key_count, out, err);
+        return gar_plan_aggregate_exact(inputs[0], plan->exprs, plan->expr_count, plan->key_count, out, err);
     case GAR_PLAN_DISTINCT: return gar_plan_distinct(inputs[0], plan->exprs, plan->expr_count, out, err);
     case GAR_PLAN_CONCAT: return gar_plan_concat(inputs, plan->input_count, out, err);
     case GAR_PLAN_WRITE: return gar_plan_write(inputs[0], plan->sink, out, err);

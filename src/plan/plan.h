@@ -82,6 +82,13 @@ GAR_MUST_USE enum gar_status gar_plan_concat(struct gar_plan *const *inputs, int
                                              struct gar_error *err);
 GAR_MUST_USE enum gar_status gar_plan_write(struct gar_plan *input, struct gar_sink_provider *sink,
                                             struct gar_plan **out, struct gar_error *err);
+/* For the optimizer: nodes with exactly these expressions; no "*" is expanded, no aggregate split;
+ * zero expressions are fine. aggregate: keys first, then bare aggregate calls, all maybe aliased. */
+GAR_MUST_USE enum gar_status gar_plan_project_exact(struct gar_plan *input, struct gar_expr *const *exprs, int64_t count,
+                                                    struct gar_plan **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_plan_aggregate_exact(struct gar_plan *input, struct gar_expr *const *exprs,
+                                                      int64_t count, int64_t key_count, struct gar_plan **out,
+                                                      struct gar_error *err);
 /* The same node over other inputs (for the optimizer); the schema is worked out again. */
 GAR_MUST_USE enum gar_status gar_plan_with_inputs(const struct gar_plan *plan, struct gar_plan *const *inputs,
                                                   struct gar_plan **out, struct gar_error *err);

@@ -14,10 +14,5 @@ GAR_MUST_USE enum gar_status gar_plan_new_node(enum gar_plan_kind kind, struct g
 GAR_MUST_USE enum gar_status gar_plan_schema_of(const struct gar_schema *input, struct gar_expr *const *exprs,
                                                 int64_t count, int64_t first_aggregate, struct gar_schema **out,
                                                 struct gar_error *err);
-/* The bare nodes: no wildcards, no splitting of aggregates. */
-GAR_MUST_USE enum gar_status gar_plan_new_project(struct gar_plan *input, struct gar_expr *const *exprs, int64_t count,
-                                                  struct gar_plan **out, struct gar_error *err);
-GAR_MUST_USE enum gar_status gar_plan_new_aggregate(struct gar_plan *input, struct gar_expr *const *exprs, int64_t count,
-                                                    int64_t key_count, struct gar_plan **out, struct gar_error *err);
 
 #endif

@@ -9,7 +9,7 @@
 #include "plan/plan_priv.h"
 #include "plan/rewrite.h"
 
-enum gar_status gar_plan_new_aggregate(struct gar_plan *input, struct gar_expr *const *exprs, int64_t count,
+enum gar_status gar_plan_aggregate_exact(struct gar_plan *input, struct gar_expr *const *exprs, int64_t count,
                                        int64_t key_count, struct gar_plan **out, struct gar_error *err)
 {
     struct gar_schema *schema = NULL;
@@ -154,7 +154,7 @@ static enum gar_status simple_aggregate(struct gar_plan *input, struct gar_expr 
     if (agg_count > 0) {
         memcpy(all + key_count, aggs, (size_t)agg_count * sizeof *all);
     }
-    const enum gar_status status = gar_plan_new_aggregate(input, all, count, key_count, out, err);
+    const enum gar_status status = gar_plan_aggregate_exact(input, all, count, key_count, out, err);
     gar_free(all); /* the expressions were borrowed */
     return status;
 }
@@ -182,8 +182,8 @@ static enum gar_status split_aggregate(struct split *split, struct gar_plan *inp
 {
     GAR_TRY(fill_outer(split, aggs, agg_count, outer, err));
     struct gar_plan *aggregate = NULL;
-    GAR_TRY(gar_plan_new_aggregate(input, split->inner, split->count, split->key_count, &aggregate, err));
-    const enum gar_status status = gar_plan_new_project(aggregate, outer, split->key_count + agg_count, out, err);
+    GAR_TRY(gar_plan_aggregate_exact(input, split->inner, split->count, split->key_count, &aggregate, err));
+    const enum gar_status status = gar_plan_project_exact(aggregate, outer, split->key_count + agg_count, out, err);
     gar_plan_unref(aggregate);
     return status;
 }

@@ -40,7 +40,7 @@ static enum gar_status push_column(struct expr_list *list, const char *name, str
     return push(list, column, err);
 }
 
-enum gar_status gar_plan_new_project(struct gar_plan *input, struct gar_expr *const *exprs, int64_t count,
+enum gar_status gar_plan_project_exact(struct gar_plan *input, struct gar_expr *const *exprs, int64_t count,
                                      struct gar_plan **out, struct gar_error *err)
 {
     struct gar_schema *schema = NULL;
@@ -80,7 +80,7 @@ enum gar_status gar_plan_project(struct gar_plan *input, struct gar_expr *const 
     }
     if (status >= 0) {
         status = has_aggregate ? gar_plan_aggregate(input, NULL, 0, list.items, list.count, out, err)
-                               : gar_plan_new_project(input, list.items, list.count, out, err);
+                               : gar_plan_project_exact(input, list.items, list.count, out, err);
     }
     destroy_list(&list);
     return status;
@@ -126,7 +126,7 @@ enum gar_status gar_plan_with_columns(struct gar_plan *input, struct gar_expr *c
     struct expr_list list = {0};
     enum gar_status status = list_with_columns(input->schema, exprs, count, &list, err);
     if (status >= 0) {
-        status = gar_plan_new_project(input, list.items, list.count, out, err);
+        status = gar_plan_project_exact(input, list.items, list.count, out, err);
     }
     destroy_list(&list);
     return status;
@@ -181,7 +181,7 @@ enum gar_status gar_plan_rename(struct gar_plan *input, const char *const *from,
     struct expr_list list = {0};
     enum gar_status status = list_renamed(input->schema, from, to, count, &list, err);
     if (status >= 0) {
-        status = gar_plan_new_project(input, list.items, list.count, out, err);
+        status = gar_plan_project_exact(input, list.items, list.count, out, err);
     }
     destroy_list(&list);
     return status;
@@ -198,7 +198,7 @@ enum gar_status gar_plan_exclude(struct gar_plan *input, const char *const *name
         }
     }
     if (status >= 0) {
-        status = gar_plan_new_project(input, list.items, list.count, out, err);
+        status = gar_plan_project_exact(input, list.items, list.count, out, err);
     }
     destroy_list(&list);
     return status;

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of rules and the loop over it: all rules in order, until a round changes nothing. */
+#include "optimize/optimize.h"
+
+#include <string.h>
+
+#include "optimize/rule_priv.h"
+
+/* Rules converge in two rounds on ordinary plans; the bound guards against two rules that undo each other. */
+enum { ROUNDS_MAX = 5 };
+
+static const struct {
+    const char *name;
+    gar_rule_fn apply;
+} rules[] = {
+    {"fold_constants", gar_rule_fold_constants}, {"simplify", gar_rule_simplify},
+    {"push_filters", gar_rule_push_filters},     {"push_limits", gar_rule_push_limits},
+    {"merge_projects", gar_rule_merge_projects}, {"prune_columns", gar_rule_prune_columns},
+    {"count_rows", gar_rule_count_rows},
+};
+
+int64_t gar_optimize_rule_count(void)
+{
+    return GAR_COUNT_OF(rules);
+}
+
+const char *gar_optimize_rule_name(int64_t i)
+{
+    return rules[i].name;
+}
+
+static bool is_disabled(const char *name, const char *const *disabled)
+{
+    for (; disabled != NULL && *disabled != NULL; disabled++) {
+        if (strcmp(*disabled, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Applies one rule to *plan (replaced). */
+static enum gar_status apply_rule(int64_t rule, struct gar_plan **plan, bool *fired, struct gar_error *err)
+{
+    struct gar_plan *next = NULL;
+    GAR_TRY(rules[rule].apply(*plan, &next, err));
+    if (next == *plan) {
+        gar_plan_unref(next);
+        return GAR_OK;
+    }
+    if (!gar_schema_equal(next->schema, (*plan)->schema)) {
+        gar_plan_unref(next);
+        return gar_error_set(err, GAR_ERR_INTERNAL,
+                             "the rule %s changed the columns of the plan; switch it off and report this", rules[rule].name);
+    }
+    gar_plan_unref(*plan);
+    *plan = next;
+    *fired = true;
+    return GAR_OK;
+}
+
+enum gar_status gar_optimize(const struct gar_plan *plan, const char *const *disabled, struct gar_strbuf *fired,
+                             struct gar_plan **out, struct gar_error *err)
+{
+    bool has_fired[GAR_COUNT_OF(rules)] = {false};
+    struct gar_plan *current = gar_plan_ref(plan);
+    bool has_changed = true;
+    for (int32_t round = 0; round < ROUNDS_MAX && has_changed; round++) {
+        has_changed = false;
+        for (int64_t i = 0; i < GAR_COUNT_OF(rules); i++) {
+            bool rule_fired = false;
+            const enum gar_status status =
+                is_disabled(rules[i].name, disabled) ? GAR_OK : apply_rule(i, &current, &rule_fired, err);
+            if (status < 0) {
+                gar_plan_unref(current);
+                return status;
+            }
+            has_changed = has_changed || rule_fired;
+            has_fired[i] = has_fired[i] || rule_fired;
+        }
+    }
+    for (int64_t i = 0; i < GAR_COUNT_OF(rules) && fired != NULL; i++) {
+        if (has_fired[i]) {
+            gar_strbuf_printf(fired, "%s%s", fired->size == 0 ? "" : ", ", rules[i].name);
+        }
+    }
+    *out = current;
+    return GAR_OK;
+}
