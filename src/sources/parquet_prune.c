@@ -17,9 +17,12 @@ struct comparison {
 };
 
 static const struct comparison comparisons[] = {
-    {"equal", GAR_PARQUET_EQ, GAR_PARQUET_EQ},       {"eq_null_safe", GAR_PARQUET_EQ, GAR_PARQUET_EQ},
-    {"not_equal", GAR_PARQUET_NE, GAR_PARQUET_NE},   {"less", GAR_PARQUET_LT, GAR_PARQUET_GT},
-    {"less_equal", GAR_PARQUET_LE, GAR_PARQUET_GE},  {"greater", GAR_PARQUET_GT, GAR_PARQUET_LT},
+    {"equal", GAR_PARQUET_EQ, GAR_PARQUET_EQ},
+    {"eq_null_safe", GAR_PARQUET_EQ, GAR_PARQUET_EQ},
+    {"not_equal", GAR_PARQUET_NE, GAR_PARQUET_NE},
+    {"less", GAR_PARQUET_LT, GAR_PARQUET_GT},
+    {"less_equal", GAR_PARQUET_LE, GAR_PARQUET_GE},
+    {"greater", GAR_PARQUET_GT, GAR_PARQUET_LT},
     {"greater_equal", GAR_PARQUET_GE, GAR_PARQUET_LE},
 };
 
@@ -46,7 +49,8 @@ static bool cast_value(const struct gar_value *value, struct gar_type type, stru
     struct gar_expr *literal = NULL;
     struct gar_expr *cast = NULL;
     bool is_good = gar_expr_new_literal(value, &literal, NULL) == GAR_OK &&
-                   gar_expr_new_cast(literal, type, true, &cast, NULL) == GAR_OK && gar_expr_fold(cast, out, NULL) == GAR_OK;
+                   gar_expr_new_cast(literal, type, true, &cast, NULL) == GAR_OK &&
+                   gar_expr_fold(cast, out, NULL) == GAR_OK;
     gar_expr_unref(literal);
     gar_expr_unref(cast);
     return is_good;
@@ -62,7 +66,8 @@ static bool literal_as(const struct gar_value *value, struct gar_type type, stru
     if (!value->is_valid || !cast_value(value, type, out)) {
         return false;
     }
-    const bool is_same = out->is_valid && cast_value(out, value->type, &back) && gar_value_equal(value, &back);
+    const bool is_same =
+        out->is_valid && cast_value(out, value->type, &back) && gar_value_equal(value, &back);
     gar_value_destroy(&back);
     if (!is_same) {
         gar_value_destroy(out);
@@ -86,8 +91,8 @@ static int64_t file_column(const struct gar_parquet_prune *prune, const struct g
 }
 
 /* column OP value is never true in the row group. */
-static bool excludes(const struct gar_parquet_prune *prune, int64_t row_group, int64_t column, enum gar_parquet_compare op,
-                     const struct gar_value *value)
+static bool excludes(const struct gar_parquet_prune *prune, int64_t row_group, int64_t column,
+                     enum gar_parquet_compare op, const struct gar_value *value)
 {
     struct gar_parquet_bounds bounds;
     struct gar_value literal;
@@ -103,41 +108,48 @@ static bool excludes(const struct gar_parquet_prune *prune, int64_t row_group, i
     return is_excluded;
 }
 
-static bool prune_comparison(const struct gar_parquet_prune *prune, int64_t row_group, const struct comparison *comparison,
-                             const struct gar_expr *a, const struct gar_expr *b)
+static bool prune_comparison(const struct gar_parquet_prune *prune, int64_t row_group,
+                             const struct comparison *comparison, const struct gar_expr *a,
+                             const struct gar_expr *b)
 {
     const bool is_flipped = a->kind == GAR_EXPR_LITERAL;
     const int64_t column = file_column(prune, is_flipped ? b : a);
     const struct gar_expr *literal = is_flipped ? a : b;
     return column >= 0 && literal->kind == GAR_EXPR_LITERAL &&
-           excludes(prune, row_group, column, is_flipped ? comparison->flipped : comparison->op, &literal->value);
+           excludes(prune, row_group, column, is_flipped ? comparison->flipped : comparison->op,
+                    &literal->value);
 }
 
-static bool prune_null_test(const struct gar_parquet_prune *prune, int64_t row_group, const struct gar_expr *arg,
-                            bool wants_null)
+static bool prune_null_test(const struct gar_parquet_prune *prune, int64_t row_group,
+                            const struct gar_expr *arg, bool wants_null)
 {
     struct gar_parquet_bounds bounds;
     const int64_t column = file_column(prune, arg);
-    if (column < 0 || gar_parquet_bounds_get(prune->file, row_group, column, &bounds, NULL) != GAR_OK) {
+    if (column < 0 ||
+        gar_parquet_bounds_get(prune->file, row_group, column, &bounds, NULL) != GAR_OK) {
         return false;
     }
     const bool is_known = bounds.null_count >= 0;
-    const bool is_excluded = is_known && (wants_null ? bounds.null_count == 0 : bounds.null_count == bounds.rows);
+    const bool is_excluded =
+        is_known && (wants_null ? bounds.null_count == 0 : bounds.null_count == bounds.rows);
     gar_parquet_bounds_destroy(&bounds);
     return is_excluded;
 }
 
-static bool prune_between(const struct gar_parquet_prune *prune, int64_t row_group, const struct gar_expr *call)
+static bool prune_between(const struct gar_parquet_prune *prune, int64_t row_group,
+                          const struct gar_expr *call)
 {
     const int64_t column = file_column(prune, strip_alias(call->args[0]));
     const struct gar_expr *low = strip_alias(call->args[1]);
     const struct gar_expr *high = strip_alias(call->args[2]);
-    return column >= 0 &&
-           ((low->kind == GAR_EXPR_LITERAL && excludes(prune, row_group, column, GAR_PARQUET_GE, &low->value)) ||
-            (high->kind == GAR_EXPR_LITERAL && excludes(prune, row_group, column, GAR_PARQUET_LE, &high->value)));
+    return column >= 0 && ((low->kind == GAR_EXPR_LITERAL &&
+                            excludes(prune, row_group, column, GAR_PARQUET_GE, &low->value)) ||
+                           (high->kind == GAR_EXPR_LITERAL &&
+                            excludes(prune, row_group, column, GAR_PARQUET_LE, &high->value)));
 }
 
-static bool prune_in_list(const struct gar_parquet_prune *prune, int64_t row_group, const struct gar_expr *expr)
+static bool prune_in_list(const struct gar_parquet_prune *prune, int64_t row_group,
+                          const struct gar_expr *expr)
 {
     const int64_t column = file_column(prune, strip_alias(expr->args[0]));
     if (column < 0 || expr->set->length > IN_LIST_MAX) {
@@ -148,7 +160,8 @@ static bool prune_in_list(const struct gar_parquet_prune *prune, int64_t row_gro
         if (gar_value_from_column(expr->set, i, &value, NULL) != GAR_OK) {
             return false;
         }
-        const bool is_excluded = !value.is_valid || excludes(prune, row_group, column, GAR_PARQUET_EQ, &value);
+        const bool is_excluded =
+            !value.is_valid || excludes(prune, row_group, column, GAR_PARQUET_EQ, &value);
         gar_value_destroy(&value);
         if (!is_excluded) {
             return false;
@@ -157,12 +170,14 @@ static bool prune_in_list(const struct gar_parquet_prune *prune, int64_t row_gro
     return true;
 }
 
-static bool prune_call(const struct gar_parquet_prune *prune, int64_t row_group, const struct gar_expr *call)
+static bool prune_call(const struct gar_parquet_prune *prune, int64_t row_group,
+                       const struct gar_expr *call)
 {
     const char *name = gar_function_info(call->function)->name;
     const struct comparison *comparison = find_comparison(name);
     if (comparison != NULL) {
-        return prune_comparison(prune, row_group, comparison, strip_alias(call->args[0]), strip_alias(call->args[1]));
+        return prune_comparison(prune, row_group, comparison, strip_alias(call->args[0]),
+                                strip_alias(call->args[1]));
     }
     if (strcmp(name, "and") == 0) {
         return gar_parquet_prune_group(prune, row_group, call->args[0]) ||
@@ -176,16 +191,19 @@ static bool prune_call(const struct gar_parquet_prune *prune, int64_t row_group,
         return prune_between(prune, row_group, call);
     }
     if (strcmp(name, "is_null") == 0 || strcmp(name, "not_null") == 0) {
-        return prune_null_test(prune, row_group, strip_alias(call->args[0]), strcmp(name, "is_null") == 0);
+        return prune_null_test(prune, row_group, strip_alias(call->args[0]),
+                               strcmp(name, "is_null") == 0);
     }
     return false;
 }
 
-bool gar_parquet_prune_group(const struct gar_parquet_prune *prune, int64_t row_group, const struct gar_expr *filter)
+bool gar_parquet_prune_group(const struct gar_parquet_prune *prune, int64_t row_group,
+                             const struct gar_expr *filter)
 {
     filter = strip_alias(filter);
     if (filter->kind == GAR_EXPR_LITERAL) {
-        return !filter->value.is_valid || (filter->value.type.id == GAR_BOOL && !filter->value.boolean);
+        return !filter->value.is_valid ||
+               (filter->value.type.id == GAR_BOOL && !filter->value.boolean);
     }
     if (filter->kind == GAR_EXPR_IN_LIST) {
         return prune_in_list(prune, row_group, filter);

@@ -7,13 +7,15 @@
 #include "formats/parquet/parquet.h"
 
 struct gar_parquet_prune {
-    struct gar_parquet_file *file;      /* borrowed */
-    const struct gar_schema *schema;    /* the provider's; borrowed */
-    const int64_t *file_columns;        /* provider position -> file column, -1: not in the file; borrowed */
+    struct gar_parquet_file *file;   /* borrowed */
+    const struct gar_schema *schema; /* the provider's; borrowed */
+    const int64_t
+        *file_columns; /* provider position -> file column, -1: not in the file; borrowed */
 };
 
 /* True if the filter is false or null for every row of the row group. Anything not understood, and any failure (memory
  * too), gives false: the row group is then read. Threads: any. */
-bool gar_parquet_prune_group(const struct gar_parquet_prune *prune, int64_t row_group, const struct gar_expr *filter);
+bool gar_parquet_prune_group(const struct gar_parquet_prune *prune, int64_t row_group,
+                             const struct gar_expr *filter);
 
 #endif

@@ -14,18 +14,25 @@
  * disagree), GAR_ERR_UNSUPPORTED. Owns: caller unrefs *out. Threads: blocks on IO; cancel (may be NULL) stops it. */
 GAR_MUST_USE enum gar_status gar_parquet_provider_new(const char *const *paths, int64_t count,
                                                       const struct gar_parquet_options *options,
-                                                      struct gar_cancel *cancel, struct gar_scan_provider **out,
+                                                      struct gar_cancel *cancel,
+                                                      struct gar_scan_provider **out,
                                                       struct gar_error *err);
 GAR_MUST_USE enum gar_status gar_csv_provider_new(const char *const *paths, int64_t count,
-                                                  const struct gar_csv_options *options, struct gar_cancel *cancel,
-                                                  struct gar_scan_provider **out, struct gar_error *err);
+                                                  const struct gar_csv_options *options,
+                                                  struct gar_cancel *cancel,
+                                                  struct gar_scan_provider **out,
+                                                  struct gar_error *err);
 
 /* Write targets: `path` is a folder (made if missing; one new file with a unique name) or, by options->single_file or a file
  * suffix, one file. Nothing is touched before the first encode; everything is staged and published by rename at finish.
  * Errors: GAR_ERR_VALUE for an unknown compression, GAR_ERR_NOMEM. Owns: caller unrefs *out. */
-GAR_MUST_USE enum gar_status gar_parquet_sink_new(const char *path, const struct gar_write_options *options,
-                                                  struct gar_sink_provider **out, struct gar_error *err);
-GAR_MUST_USE enum gar_status gar_csv_sink_new(const char *path, const struct gar_write_options *options,
-                                              struct gar_sink_provider **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_parquet_sink_new(const char *path,
+                                                  const struct gar_write_options *options,
+                                                  struct gar_sink_provider **out,
+                                                  struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_csv_sink_new(const char *path,
+                                              const struct gar_write_options *options,
+                                              struct gar_sink_provider **out,
+                                              struct gar_error *err);
 
 #endif

@@ -1,0 +1,754 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Parquet scan: one unit per row group that statistics do not exclude.
+ *
+ *   next    the next row group and its file, opened when the file changes
+ *   load    the byte ranges of the needed column chunks, neighbours joined, into one buffer per range
+ *   decode  max_rows rows at a time. With a filter: its columns first; rows that fail are never decoded in the other columns
+ *           (pages without a row left are not even decompressed). Few rows left: dense columns. Many: whole columns with a selection.
+ *
+ * The needed columns are those of the filter (first), then the other requested ones. Decompression contexts and the filter's
+ * scratch are pooled in the scan, since a unit may be resumed by another worker. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "arrow/gather.h"
+#include "base/alloc.h"
+#include "sources/parquet_files.h"
+#include "sources/parquet_prune.h"
+#include "sources/sources.h"
+
+/* Ranges closer than this are read as one: a read costs about as much as copying so many bytes. */
+#define GAP_BYTES ((int64_t)128 << 10)
+/* Above this share of rows left the columns are decoded whole and a selection is kept. */
+#define DENSE_SHARE   4
+#define DECODER_SLOTS 32
+
+struct provider {
+    struct gar_scan_provider base;
+    struct gar_parquet_inputs inputs;
+};
+
+struct group {
+    int64_t input;
+    int64_t row_group;
+};
+
+/* What decoding needs besides the unit. */
+struct decoder {
+    struct gar_parquet_scratch *scratch;
+    struct gar_eval *eval; /* NULL without a filter */
+};
+
+struct scan {
+    struct gar_scan base;
+    struct provider *provider; /* owned reference */
+    struct gar_memory *memory; /* borrowed */
+    struct gar_cancel *cancel; /* borrowed */
+    int64_t *needed;           /* provider positions: predicate columns first; owned */
+    int64_t needed_count;
+    int64_t predicate_count;
+    int64_t *output_slots;               /* output column -> index in needed; owned */
+    struct gar_schema *predicate_schema; /* owned; NULL without a filter */
+    struct gar_program *predicate;       /* owned; NULL without a filter */
+    struct group *groups;                /* owned */
+    int64_t group_count;
+    int64_t group_next;
+    struct gar_source *source; /* of the file that next gives units of; owned */
+    int64_t source_input;
+    struct decoder *decoders[DECODER_SLOTS]; /* atomic slots: idle decoders; owned */
+};
+
+/* A column chunk's place in the unit's buffers. */
+struct place {
+    struct gar_buffer *buffer; /* owned reference; NULL: not in the file */
+    int64_t offset;
+};
+
+struct gar_unit {
+    int64_t input;
+    int64_t row_group;
+    int64_t left;                        /* rows */
+    struct gar_source *source;           /* owned until loaded */
+    struct place *places;                /* needed_count items */
+    struct gar_parquet_reader **readers; /* needed_count items, made at the first decode */
+    struct decoder *decoder;             /* taken from the scan at the first decode */
+};
+
+/* ---- decoders ----------------------------------------------------------------------------------------------------------- */
+
+static void decoder_free(struct decoder *decoder)
+{
+    if (decoder == NULL) {
+        return;
+    }
+    gar_eval_free(decoder->eval);
+    gar_parquet_scratch_free(decoder->scratch);
+    gar_free(decoder);
+}
+
+static enum gar_status take_decoder(struct scan *scan, struct decoder **out, struct gar_error *err)
+{
+    for (int64_t i = 0; i < DECODER_SLOTS; i++) {
+        struct decoder *idle = __atomic_exchange_n(&scan->decoders[i], NULL, __ATOMIC_ACQ_REL);
+        if (idle != NULL) {
+            *out = idle;
+            return GAR_OK;
+        }
+    }
+    struct decoder *fresh = gar_calloc(1, sizeof *fresh);
+    if (fresh == NULL) {
+        return gar_error_nomem(err, sizeof *fresh);
+    }
+    enum gar_status status = gar_parquet_scratch_new(scan->memory, &fresh->scratch, err);
+    if (status == GAR_OK && scan->predicate != NULL) {
+        status = gar_eval_new(scan->predicate, scan->memory, &fresh->eval, err);
+    }
+    if (status != GAR_OK) {
+        decoder_free(fresh);
+        return status;
+    }
+    *out = fresh;
+    return GAR_OK;
+}
+
+static void give_decoder(struct scan *scan, struct decoder *decoder)
+{
+    for (int64_t i = 0; i < DECODER_SLOTS && decoder != NULL; i++) {
+        struct decoder *empty = NULL;
+        if (__atomic_compare_exchange_n(&scan->decoders[i], &empty, decoder, false,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+            return;
+        }
+    }
+    decoder_free(decoder);
+}
+
+/* ---- units: next and load ----------------------------------------------------------------------------------------------- */
+
+static void unit_free(struct gar_scan *base, struct gar_unit *unit)
+{
+    struct scan *scan = (struct scan *)base;
+    if (unit == NULL) {
+        return;
+    }
+    for (int64_t i = 0; i < scan->needed_count; i++) {
+        if (unit->readers != NULL) {
+            gar_parquet_reader_free(unit->readers[i]);
+        }
+        if (unit->places != NULL) {
+            gar_buffer_unref(unit->places[i].buffer);
+        }
+    }
+    give_decoder(scan, unit->decoder);
+    gar_source_unref(unit->source);
+    gar_free(unit->places);
+    gar_free(unit->readers);
+    gar_free(unit);
+}
+
+static const struct gar_parquet_input *input_of(const struct scan *scan,
+                                                const struct gar_unit *unit)
+{
+    return &scan->provider->inputs.items[unit->input];
+}
+
+static enum gar_status next(struct gar_scan *base, struct gar_unit **out, struct gar_error *err)
+{
+    struct scan *scan = (struct scan *)base;
+    if (scan->group_next == scan->group_count) {
+        return GAR_EOF;
+    }
+    const struct group *group = &scan->groups[scan->group_next];
+    const struct gar_parquet_input *input = &scan->provider->inputs.items[group->input];
+    if (scan->source == NULL || scan->source_input != group->input) {
+        gar_source_unref(scan->source);
+        scan->source = NULL;
+        GAR_TRY(gar_parquet_input_reopen(input, &scan->source, err));
+        scan->source_input = group->input;
+    }
+    struct gar_unit *unit = gar_calloc(1, sizeof *unit);
+    if (unit == NULL) {
+        return gar_error_nomem(err, sizeof *unit);
+    }
+    unit->input = group->input;
+    unit->row_group = group->row_group;
+    unit->left = input->file->row_groups[group->row_group].rows;
+    unit->source = gar_source_ref(scan->source);
+    unit->places = gar_calloc(scan->needed_count + 1, sizeof *unit->places);
+    unit->readers = gar_calloc(scan->needed_count + 1, sizeof(struct gar_parquet_reader *));
+    if (unit->places == NULL || unit->readers == NULL) {
+        unit_free(base, unit);
+        return gar_error_nomem(err, (scan->needed_count + 1) * (int64_t)sizeof *unit->places);
+    }
+    scan->group_next++;
+    *out = unit;
+    return GAR_OK;
+}
+
+/* One chunk to read: its bytes and which needed column it is. */
+struct range {
+    int64_t offset;
+    int64_t bytes;
+    int64_t slot;
+};
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const struct range *x = a;
+    const struct range *y = b;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* Read ranges[from, to) as one and hand the buffer to their columns. */
+static enum gar_status load_joined(const struct scan *scan, struct gar_unit *unit,
+                                   const struct range *ranges, int64_t from, int64_t to,
+                                   struct gar_error *err)
+{
+    const int64_t start = ranges[from].offset;
+    int64_t end = start;
+    for (int64_t i = from; i < to; i++) {
+        end = gar_max_i64(end, ranges[i].offset + ranges[i].bytes);
+    }
+    struct gar_buffer *buffer = NULL;
+    int64_t got = 0;
+    GAR_TRY(gar_buffer_new(scan->memory, end - start, &buffer, err));
+    enum gar_status status =
+        gar_source_read_at(unit->source, buffer->data, end - start, start, scan->cancel, &got, err);
+    if (status == GAR_OK && got != end - start) {
+        status = gar_error_set(err, GAR_ERR_IO, "%s: the file became shorter while it was read",
+                               input_of(scan, unit)->path);
+    }
+    for (int64_t i = from; i < to && status == GAR_OK; i++) {
+        unit->places[ranges[i].slot] =
+            (struct place){gar_buffer_ref(buffer), ranges[i].offset - start};
+    }
+    gar_buffer_unref(buffer);
+    return status;
+}
+
+static enum gar_status load_ranges(const struct scan *scan, struct gar_unit *unit,
+                                   struct range *ranges, int64_t count, struct gar_error *err)
+{
+    if (count > 1) {
+        qsort(ranges, (size_t)count, sizeof *ranges, compare_ranges);
+    }
+    for (int64_t from = 0; from < count;) {
+        int64_t to = from + 1;
+        int64_t end = ranges[from].offset + ranges[from].bytes;
+        while (to < count && ranges[to].offset - end <= GAP_BYTES) {
+            end = gar_max_i64(end, ranges[to].offset + ranges[to].bytes);
+            to++;
+        }
+        GAR_TRY(load_joined(scan, unit, ranges, from, to, err));
+        from = to;
+    }
+    return gar_source_check(unit->source, err);
+}
+
+static enum gar_status load(struct gar_scan *base, struct gar_unit *unit, struct gar_error *err)
+{
+    struct scan *scan = (struct scan *)base;
+    const struct gar_parquet_input *input = input_of(scan, unit);
+    struct range *ranges = gar_calloc(scan->needed_count + 1, sizeof *ranges);
+    if (ranges == NULL) {
+        return gar_error_nomem(err, (scan->needed_count + 1) * (int64_t)sizeof *ranges);
+    }
+    int64_t count = 0;
+    for (int64_t i = 0; i < scan->needed_count; i++) {
+        const int64_t column = input->columns[scan->needed[i]];
+        if (column >= 0) {
+            const struct gar_parquet_chunk *chunk =
+                gar_parquet_chunk(input->file, unit->row_group, column);
+            ranges[count++] = (struct range){chunk->offset, chunk->bytes, i};
+        }
+    }
+    const enum gar_status status = load_ranges(scan, unit, ranges, count, err);
+    gar_free(ranges);
+    gar_source_unref(unit->source);
+    unit->source = NULL;
+    return status;
+}
+
+/* ---- units: decode --------------------------------------------------------------------------------------------------------- */
+
+/* Readers of all needed columns; each lets go of its place's buffer reference only with the unit. */
+static enum gar_status start_decoding(struct scan *scan, struct gar_unit *unit,
+                                      struct gar_error *err)
+{
+    const struct gar_parquet_input *input = input_of(scan, unit);
+    const struct gar_parquet_reader_options options = {.flat = false};
+    GAR_TRY(take_decoder(scan, &unit->decoder, err));
+    for (int64_t i = 0; i < scan->needed_count; i++) {
+        const int64_t column = input->columns[scan->needed[i]];
+        if (column >= 0) {
+            GAR_TRY(gar_parquet_reader_new(input->file, unit->row_group, column,
+                                           unit->places[i].buffer, unit->places[i].offset, &options,
+                                           scan->memory, unit->decoder->scratch, &unit->readers[i],
+                                           err));
+        }
+    }
+    return GAR_OK;
+}
+
+/* A column that the file does not have: its path, or nulls. */
+static enum gar_status absent_column(const struct scan *scan, const struct gar_unit *unit,
+                                     int64_t position, int64_t rows, struct gar_column **out,
+                                     struct gar_error *err)
+{
+    const struct gar_parquet_inputs *inputs = &scan->provider->inputs;
+    if (position != inputs->path_column) {
+        return gar_column_new_null(scan->memory, inputs->schema->fields[position].type, rows, out,
+                                   err);
+    }
+    struct gar_value value;
+    struct gar_column *one = NULL;
+    const char *path = input_of(scan, unit)->path;
+    GAR_TRY(gar_value_from_text(gar_type_of(GAR_STRING), path, (int64_t)strlen(path), &value, err));
+    enum gar_status status = gar_value_to_column(&value, scan->memory, &one, err);
+    gar_value_destroy(&value);
+    if (status == GAR_OK) {
+        status = gar_column_new_constant(one, rows, out, err);
+        if (status != GAR_OK) {
+            gar_column_unref(one);
+        }
+    }
+    return status;
+}
+
+/* column (taken) as the schema's type. */
+static enum gar_status cast_column(const struct scan *scan, const struct gar_parquet_input *input,
+                                   int64_t position, struct gar_column *column,
+                                   struct gar_column **out, struct gar_error *err)
+{
+    struct gar_program *program = input->casts[position];
+    if (program == NULL) {
+        *out = column;
+        return GAR_OK;
+    }
+    struct gar_batch *batch = NULL;
+    struct gar_eval *eval = NULL;
+    enum gar_status status =
+        gar_batch_new(input->cast_inputs[position], &column, column->length, &batch, err);
+    if (status != GAR_OK) {
+        gar_column_unref(column);
+        return status;
+    }
+    status = gar_eval_new(program, scan->memory, &eval, err);
+    if (status == GAR_OK) {
+        status = gar_eval_run(eval, batch, out, err);
+    }
+    gar_eval_free(eval);
+    gar_batch_unref(batch);
+    return status;
+}
+
+/* The next `rows` rows of a needed column; with a selection only its `count` rows. */
+static enum gar_status read_column(const struct scan *scan, struct gar_unit *unit, int64_t slot,
+                                   int64_t rows, const uint32_t *selection, int64_t count,
+                                   struct gar_column **out, struct gar_error *err)
+{
+    const int64_t position = scan->needed[slot];
+    struct gar_column *column = NULL;
+    if (unit->readers[slot] == NULL) {
+        return absent_column(scan, unit, position, selection != NULL ? count : rows, out, err);
+    }
+    if (selection != NULL) {
+        GAR_TRY(gar_parquet_reader_read_selected(unit->readers[slot], rows, selection, count,
+                                                 &column, err));
+    } else {
+        GAR_TRY(gar_parquet_reader_read(unit->readers[slot], rows, &column, err));
+    }
+    return cast_column(scan, input_of(scan, unit), position, column, out, err);
+}
+
+/* The columns of one step, by slot; NULL where not read. */
+struct step {
+    struct gar_column **columns; /* needed_count items */
+    int64_t rows;
+    struct gar_buffer *selection; /* owned; NULL: all rows */
+    int64_t selected;
+};
+
+static void step_destroy(const struct scan *scan, struct step *step)
+{
+    for (int64_t i = 0; step->columns != NULL && i < scan->needed_count; i++) {
+        gar_column_unref(step->columns[i]);
+    }
+    gar_free(step->columns);
+    gar_buffer_unref(step->selection);
+}
+
+/* Read the filter's columns and find the rows that pass. */
+static enum gar_status filter_step(const struct scan *scan, struct gar_unit *unit,
+                                   struct step *step, struct gar_error *err)
+{
+    struct gar_column **refs = gar_calloc(scan->predicate_count + 1, sizeof(struct gar_column *));
+    struct gar_batch *batch = NULL;
+    if (refs == NULL) {
+        return gar_error_nomem(err,
+                               (scan->predicate_count + 1) * (int64_t)sizeof(struct gar_column *));
+    }
+    enum gar_status status = GAR_OK;
+    for (int64_t i = 0; i < scan->predicate_count && status == GAR_OK; i++) {
+        status = read_column(scan, unit, i, step->rows, NULL, 0, &step->columns[i], err);
+        if (status == GAR_OK) {
+            refs[i] = gar_column_ref(step->columns[i]);
+        }
+    }
+    if (status == GAR_OK) {
+        status = gar_batch_new(scan->predicate_schema, refs, step->rows, &batch, err);
+    }
+    if (status == GAR_OK) {
+        status =
+            gar_eval_filter(unit->decoder->eval, batch, &step->selection, &step->selected, err);
+        gar_batch_unref(batch);
+    } else {
+        for (int64_t i = 0; i < scan->predicate_count; i++) {
+            gar_column_unref(refs[i]);
+        }
+    }
+    gar_free(refs);
+    return status;
+}
+
+/* Pass over the rows of a step in the columns that are no part of the filter. */
+static enum gar_status skip_others(const struct scan *scan, struct gar_unit *unit, int64_t rows,
+                                   struct gar_error *err)
+{
+    for (int64_t i = scan->predicate_count; i < scan->needed_count; i++) {
+        if (unit->readers[i] != NULL) {
+            GAR_TRY(gar_parquet_reader_skip(unit->readers[i], rows, err));
+        }
+    }
+    return GAR_OK;
+}
+
+/* Read the other columns: dense if few rows are left (then the filter's columns are gathered too), else whole. */
+static enum gar_status read_others(const struct scan *scan, struct gar_unit *unit,
+                                   struct step *step, struct gar_error *err)
+{
+    const bool is_sparse = step->selection != NULL && step->selected * DENSE_SHARE < step->rows;
+    const uint32_t *selection =
+        is_sparse ? (const uint32_t *)(const void *)step->selection->data : NULL;
+    for (int64_t i = 0; i < scan->predicate_count && is_sparse; i++) {
+        struct gar_column *dense = NULL;
+        GAR_TRY(gar_column_gather(step->columns[i], selection, step->selected, scan->memory, &dense,
+                                  err));
+        gar_column_unref(step->columns[i]);
+        step->columns[i] = dense;
+    }
+    for (int64_t i = scan->predicate_count; i < scan->needed_count; i++) {
+        GAR_TRY(read_column(scan, unit, i, step->rows, selection, step->selected, &step->columns[i],
+                            err));
+    }
+    if (is_sparse) {
+        step->rows = step->selected;
+        gar_buffer_unref(step->selection);
+        step->selection = NULL;
+    }
+    return GAR_OK;
+}
+
+static enum gar_status make_batch(const struct scan *scan, struct step *step,
+                                  struct gar_batch **out, struct gar_error *err)
+{
+    const int64_t count = scan->base.schema->count;
+    struct gar_column **columns = gar_calloc(count + 1, sizeof(struct gar_column *));
+    struct gar_batch *batch = NULL;
+    if (columns == NULL) {
+        return gar_error_nomem(err, (count + 1) * (int64_t)sizeof(struct gar_column *));
+    }
+    for (int64_t i = 0; i < count; i++) {
+        columns[i] = gar_column_ref(step->columns[scan->output_slots[i]]);
+    }
+    enum gar_status status = gar_batch_new(scan->base.schema, columns, step->rows, &batch, err);
+    if (status != GAR_OK) {
+        for (int64_t i = 0; i < count; i++) {
+            gar_column_unref(columns[i]);
+        }
+    }
+    gar_free(columns);
+    if (status == GAR_OK && step->selection != NULL) {
+        struct gar_batch *whole = batch;
+        status = gar_batch_select(whole, step->selection, step->selected, &batch, err);
+        gar_batch_unref(whole);
+        if (status == GAR_OK) {
+            step->selection = NULL; /* moved */
+        }
+    }
+    if (status == GAR_OK) {
+        *out = batch;
+    }
+    return status;
+}
+
+/* One step of at most max_rows rows; *out stays NULL when no row passed. */
+static enum gar_status decode_step(const struct scan *scan, struct gar_unit *unit, int64_t max_rows,
+                                   struct gar_batch **out, struct gar_error *err)
+{
+    struct step step = {.rows = gar_min_i64(unit->left, max_rows)};
+    step.columns = gar_calloc(scan->needed_count + 1, sizeof(struct gar_column *));
+    if (step.columns == NULL) {
+        return gar_error_nomem(err,
+                               (scan->needed_count + 1) * (int64_t)sizeof(struct gar_column *));
+    }
+    step.selected = step.rows;
+    unit->left -= step.rows;
+    enum gar_status status = scan->predicate == NULL ? GAR_OK : filter_step(scan, unit, &step, err);
+    if (status == GAR_OK && step.selected == 0) {
+        status = skip_others(scan, unit, step.rows, err);
+    } else if (status == GAR_OK) {
+        status = read_others(scan, unit, &step, err);
+        if (status == GAR_OK) {
+            status = make_batch(scan, &step, out, err);
+        }
+    }
+    step_destroy(scan, &step);
+    return status;
+}
+
+static enum gar_status decode(struct gar_scan *base, struct gar_unit *unit, void *worker,
+                              int64_t max_rows, struct gar_batch **out, struct gar_error *err)
+{
+    (void)worker;
+    struct scan *scan = (struct scan *)base;
+    enum gar_status status = unit->decoder == NULL ? start_decoding(scan, unit, err) : GAR_OK;
+    struct gar_batch *batch = NULL;
+    while (status == GAR_OK && batch == NULL && unit->left > 0) {
+        if (gar_cancel_requested(scan->cancel)) {
+            return gar_cancel_status(scan->cancel, err);
+        }
+        status = decode_step(scan, unit, max_rows, &batch, err);
+    }
+    if (status < 0) {
+        gar_error_prefix(err, "%s: ", input_of(scan, unit)->path);
+        return status;
+    }
+    if (batch == NULL) {
+        return GAR_EOF;
+    }
+    *out = batch;
+    return GAR_OK;
+}
+
+/* ---- opening a scan ------------------------------------------------------------------------------------------------------- */
+
+static void scan_free(struct gar_scan *base)
+{
+    struct scan *scan = (struct scan *)base;
+    if (scan == NULL) {
+        return;
+    }
+    for (int64_t i = 0; i < DECODER_SLOTS; i++) {
+        decoder_free(scan->decoders[i]);
+    }
+    gar_source_unref(scan->source);
+    gar_program_unref(scan->predicate);
+    gar_schema_unref(scan->predicate_schema);
+    gar_schema_unref(scan->base.schema);
+    gar_free(scan->needed);
+    gar_free(scan->output_slots);
+    gar_free(scan->groups);
+    gar_scan_provider_unref(&scan->provider->base);
+    gar_free(scan);
+}
+
+/* Visitor: the filter's columns, once each, become needed. */
+static void need_column(const char *name, void *context)
+{
+    struct scan *scan = context;
+    const int64_t position = gar_schema_find(scan->provider->base.schema, name);
+    for (int64_t i = 0; i < scan->needed_count; i++) {
+        if (scan->needed[i] == position) {
+            return;
+        }
+    }
+    if (position >= 0) {
+        scan->needed[scan->needed_count++] = position;
+    }
+}
+
+static enum gar_status fields_schema(const struct gar_schema *from, const int64_t *positions,
+                                     int64_t count, struct gar_schema **out, struct gar_error *err)
+{
+    struct gar_field *fields = gar_calloc(count + 1, sizeof *fields);
+    if (fields == NULL) {
+        return gar_error_nomem(err, (count + 1) * (int64_t)sizeof *fields);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        fields[i] = from->fields[positions[i]];
+    }
+    const enum gar_status status = gar_schema_new(fields, count, true, out, err);
+    gar_free(fields);
+    return status;
+}
+
+static enum gar_status choose_columns(struct scan *scan, const struct gar_scan_request *request,
+                                      struct gar_error *err)
+{
+    const struct gar_schema *schema = scan->provider->base.schema;
+    scan->needed = gar_calloc(schema->count + 1, sizeof *scan->needed);
+    scan->output_slots = gar_calloc(request->column_count + 1, sizeof *scan->output_slots);
+    if (scan->needed == NULL || scan->output_slots == NULL) {
+        return gar_error_nomem(err, (schema->count + request->column_count + 2) * 8);
+    }
+    if (request->filter != NULL) {
+        gar_expr_visit_columns(request->filter, need_column, scan);
+        scan->predicate_count = scan->needed_count;
+        GAR_TRY(
+            fields_schema(schema, scan->needed, scan->needed_count, &scan->predicate_schema, err));
+        struct gar_expr *filter = (struct gar_expr *)(uintptr_t)request->filter;
+        GAR_TRY(gar_program_new(scan->predicate_schema, &filter, 1, &scan->predicate, err));
+    }
+    for (int64_t i = 0; i < request->column_count; i++) {
+        int64_t slot = 0;
+        while (slot < scan->needed_count && scan->needed[slot] != request->columns[i]) {
+            slot++;
+        }
+        if (slot == scan->needed_count) {
+            scan->needed[scan->needed_count++] = request->columns[i];
+        }
+        scan->output_slots[i] = slot;
+    }
+    return fields_schema(schema, request->columns, request->column_count, &scan->base.schema, err);
+}
+
+/* Every needed column must be readable in every file. */
+static enum gar_status check_columns(const struct scan *scan, const struct gar_parquet_input *input,
+                                     struct gar_error *err)
+{
+    for (int64_t i = 0; i < scan->needed_count; i++) {
+        const int64_t column = input->columns[scan->needed[i]];
+        const enum gar_status status =
+            column < 0 ? GAR_OK : gar_parquet_column_check(input->file, column, err);
+        if (status < 0) {
+            gar_error_prefix(err, "%s: ", input->path);
+            return status;
+        }
+    }
+    return GAR_OK;
+}
+
+/* The row groups that may have rows for the request, in order. */
+static enum gar_status choose_groups(struct scan *scan, const struct gar_scan_request *request,
+                                     struct gar_error *err)
+{
+    const struct gar_parquet_inputs *inputs = &scan->provider->inputs;
+    int64_t rows = 0;
+    scan->groups = gar_calloc(inputs->row_groups + 1, sizeof *scan->groups);
+    if (scan->groups == NULL) {
+        return gar_error_nomem(err, (inputs->row_groups + 1) * (int64_t)sizeof *scan->groups);
+    }
+    for (int64_t f = 0; f < inputs->count; f++) {
+        const struct gar_parquet_input *input = &inputs->items[f];
+        const struct gar_parquet_prune prune = {input->file, inputs->schema, input->columns};
+        GAR_TRY(check_columns(scan, input, err));
+        for (int64_t g = 0; g < input->file->row_group_count; g++) {
+            const int64_t group_rows = input->file->row_groups[g].rows;
+            const bool is_enough =
+                request->filter == NULL && request->limit >= 0 && rows >= request->limit;
+            const bool is_excluded =
+                group_rows == 0 || is_enough ||
+                (request->filter != NULL && gar_parquet_prune_group(&prune, g, request->filter));
+            if (!is_excluded) {
+                scan->groups[scan->group_count++] = (struct group){f, g};
+                rows += group_rows;
+            }
+        }
+    }
+    scan->base.rows_exact = request->filter == NULL ? rows : -1;
+    return GAR_OK;
+}
+
+static int64_t mean_unit_bytes(const struct scan *scan)
+{
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < scan->group_count; i++) {
+        const struct gar_parquet_input *input =
+            &scan->provider->inputs.items[scan->groups[i].input];
+        for (int64_t c = 0; c < scan->needed_count; c++) {
+            const int64_t column = input->columns[scan->needed[c]];
+            bytes += column < 0
+                         ? 0
+                         : gar_parquet_chunk(input->file, scan->groups[i].row_group, column)->bytes;
+        }
+    }
+    return scan->group_count == 0 ? 0 : bytes / scan->group_count;
+}
+
+static enum gar_status open(struct gar_scan_provider *base, const struct gar_scan_request *request,
+                            struct gar_scan **out, struct gar_error *err)
+{
+    static const struct gar_scan_vtable vtable = {
+        .next = next, .load = load, .decode = decode, .unit_free = unit_free, .free = scan_free};
+    struct scan *scan = gar_calloc(1, sizeof *scan);
+    if (scan == NULL) {
+        return gar_error_nomem(err, sizeof *scan);
+    }
+    scan->base.vtable = &vtable;
+    scan->base.filter_exact = true;
+    scan->provider = (struct provider *)gar_scan_provider_ref(base);
+    scan->memory = request->memory;
+    scan->cancel = request->cancel;
+    enum gar_status status = choose_columns(scan, request, err);
+    if (status == GAR_OK) {
+        status = choose_groups(scan, request, err);
+    }
+    if (status != GAR_OK) {
+        scan_free(&scan->base);
+        return status;
+    }
+    scan->base.unit_bytes = mean_unit_bytes(scan);
+    *out = &scan->base;
+    return GAR_OK;
+}
+
+/* ---- the provider ------------------------------------------------------------------------------------------------------------ */
+
+static int64_t row_count(struct gar_scan_provider *base)
+{
+    return ((struct provider *)base)->inputs.rows;
+}
+
+static void print(const struct gar_scan_provider *base, struct gar_strbuf *out)
+{
+    const struct gar_parquet_inputs *inputs = &((const struct provider *)base)->inputs;
+    gar_strbuf_printf(out, "parquet %s", inputs->items[0].path);
+    if (inputs->count > 1) {
+        gar_strbuf_printf(out, " and %lld more", (long long)(inputs->count - 1));
+    }
+    gar_strbuf_printf(out, " (%lld rows, %lld row groups)", (long long)inputs->rows,
+                      (long long)inputs->row_groups);
+}
+
+static void provider_free(struct gar_scan_provider *base)
+{
+    struct provider *provider = (struct provider *)base;
+    gar_parquet_inputs_destroy(&provider->inputs);
+    gar_free(provider);
+}
+
+enum gar_status gar_parquet_provider_new(const char *const *paths, int64_t count,
+                                         const struct gar_parquet_options *options,
+                                         struct gar_cancel *cancel, struct gar_scan_provider **out,
+                                         struct gar_error *err)
+{
+    static const struct gar_scan_provider_vtable vtable = {open, row_count, print, provider_free};
+    struct provider *provider = gar_calloc(1, sizeof *provider);
+    if (provider == NULL) {
+        return gar_error_nomem(err, sizeof *provider);
+    }
+    provider->base.vtable = &vtable;
+    provider->base.refs = 1;
+    const enum gar_status status =
+        gar_parquet_inputs_open(paths, count, options, cancel, &provider->inputs, err);
+    if (status != GAR_OK) {
+        provider_free(&provider->base);
+        return status;
+    }
+    provider->base.schema = provider->inputs.schema;
+    provider->base.size_hint_rows = provider->inputs.rows;
+    provider->base.size_hint_bytes = provider->inputs.bytes;
+    *out = &provider->base;
+    return GAR_OK;
+}
