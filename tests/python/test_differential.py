@@ -13,14 +13,15 @@ import math
 from decimal import Decimal
 
 import duckdb
-import gar
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from gar import col
 from hypothesis import given
 from hypothesis import strategies as st
+
+import gar
+from gar import col
 
 pytestmark = pytest.mark.settings
 
