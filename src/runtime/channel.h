@@ -40,8 +40,13 @@ GAR_MUST_USE enum gar_status gar_channel_try_take(struct gar_channel *channel, v
 GAR_MUST_USE enum gar_status gar_channel_take(struct gar_channel *channel, int64_t deadline_ns,
                                               const struct gar_interrupt *interrupt, void **out_item,
                                               struct gar_error *err);
+/* Drop what comes until the end or until after_ns have passed; true when the end was seen. */
+bool gar_channel_drain(struct gar_channel *channel, int64_t after_ns);
 /* A descriptor that is readable while an item or the end waits; made at the first call, owned by the channel. */
 GAR_MUST_USE enum gar_status gar_channel_fd(struct gar_channel *channel, int *out_fd, struct gar_error *err);
+/* Was it made before a fork, and this is the child? Then its producers do not exist here, and the consumer's calls are
+ * GAR_ERR_UNSUPPORTED (close does nothing). */
+bool gar_channel_is_forked(const struct gar_channel *channel);
 /* Drop what is queued and refuse what comes; gives up the consumer's reference. Never blocks. */
 void gar_channel_close(struct gar_channel *channel);
 

@@ -15,7 +15,7 @@ struct gar_stream_sink; /* producer's side of a queue stream */
  * message to the loop). `context` lives until release, which comes once, when the consumer's side is freed. */
 struct gar_stream_producer {
     void (*on_room)(void *context);                                   /* a push was GAR_PENDING; now there is room */
-    void (*on_cancel)(void *context, enum gar_cancel_reason reason);  /* at most once a reason; stop soon */
+    void (*on_cancel)(void *context, enum gar_cancel_reason reason);  /* at most once; stop soon and end the sink */
     void (*release)(void *context);                                   /* drop the stream's hold on context */
 };
 
@@ -47,12 +47,16 @@ void gar_stream_sink_free(struct gar_stream_sink *sink);
 
 /* Computes batches on the consumer's thread. */
 struct gar_stream_source {
-    /* GAR_OK with a gathered batch, GAR_EOF, or an error; not called again after the last two. interrupt may be NULL:
-     * a long computation looks at it now and then. */
+    /* GAR_OK with a gathered batch, GAR_EOF, GAR_PENDING (see take_over), or an error; called again only after GAR_OK.
+     * interrupt may be NULL: a long computation looks at it now and then. */
     enum gar_status (*next)(void *context, const struct gar_interrupt *interrupt, struct gar_batch **out,
                             struct gar_error *err);
     void (*cancel)(void *context, enum gar_cancel_reason reason); /* any thread, also while next runs; may be NULL */
-    void (*release)(void *context);                               /* consumer's thread, once */
+    void (*release)(void *context);                               /* the thread that frees the stream, once */
+    /* May be NULL: next never says GAR_PENDING then. When next says it, the work has outgrown the caller's thread and is
+     * done by a running query from now on: this gives that query's stream (moved), and all later calls go to it. cancel
+     * and release stay in force. Consumer's thread, at most once. */
+    struct gar_stream *(*take_over)(void *context);
 };
 /* An inline stream: no thread, no queue, no descriptor. context is moved on success. */
 GAR_MUST_USE enum gar_status gar_stream_new_inline(struct gar_schema *schema, const struct gar_stream_source *source,
@@ -75,7 +79,8 @@ GAR_MUST_USE enum gar_status gar_stream_try_next(struct gar_stream *stream, stru
 GAR_MUST_USE enum gar_status gar_stream_next_until(struct gar_stream *stream, int64_t deadline_ns,
                                                    const struct gar_interrupt *interrupt, struct gar_batch **out,
                                                    struct gar_error *err);
-/* A descriptor to poll(2): readable while gar_stream_try_next would not say GAR_PENDING. Owned by the stream. */
+/* A descriptor to poll(2): readable while gar_stream_try_next would not say GAR_PENDING. Owned by the stream. An inline
+ * stream's is always readable; ask again after a GAR_PENDING, because it changes when the work is handed over. */
 GAR_MUST_USE enum gar_status gar_stream_fd(struct gar_stream *stream, int *out_fd, struct gar_error *err);
 /* Ask the producer to stop; the next call of next tells the reason. Threads: any, while the stream lives. */
 void gar_stream_cancel(struct gar_stream *stream, enum gar_cancel_reason reason);
