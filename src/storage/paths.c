@@ -264,6 +264,12 @@ char *gar_path_join(const char *folder, const char *name)
     return join(folder, name, (int64_t)strlen(name));
 }
 
+bool gar_path_is_folder(const char *path)
+{
+    struct gar_file_info info;
+    return gar_file_stat(path, &info, NULL) >= 0 && info.kind == GAR_FILE_DIRECTORY;
+}
+
 static bool is_hidden(const char *name)
 {
     return name[0] == '_' || name[0] == '.';

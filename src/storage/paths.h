@@ -35,6 +35,9 @@ GAR_MUST_USE enum gar_status gar_path_local(const char *input, char **out, struc
 /* "folder/name", one slash between; NULL when memory is refused. Owns: caller frees. */
 char *gar_path_join(const char *folder, const char *name);
 
+/* Is there a folder of this name now? Threads: may block. */
+bool gar_path_is_folder(const char *path);
+
 /* A URI for messages: without user, password and query. out gets at most out_bytes - 1 bytes and a NUL. Returns out. */
 const char *gar_path_redact(const char *input, char *out, int64_t out_bytes);
 
