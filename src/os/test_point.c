@@ -2,12 +2,25 @@
 /* Test points: each thread draws from its own random sequence and sometimes yields or sleeps. */
 #include "os/test_point.h"
 
+#include <stdlib.h>
 #include <time.h>
 
 #include "os/thread.h"
 
-static uint64_t seed_set;
-static int64_t delay_us;
+#define UNSET UINT64_MAX
+
+static uint64_t seed_set = UNSET;
+static int64_t delay_us = 50;
+
+static uint64_t read_seed(void)
+{
+    const char *text = getenv("GAR_TEST_POINTS"); /* NOLINT(concurrency-mt-unsafe): only in test builds */
+    uint64_t seed = text == NULL ? 0 : strtoull(text, NULL, 10);
+    uint64_t expected = UNSET;
+    return __atomic_compare_exchange_n(&seed_set, &expected, seed, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+               ? seed
+               : expected;
+}
 
 void gar_test_point_set(uint64_t seed, int64_t delay_us_max)
 {
@@ -18,7 +31,8 @@ void gar_test_point_set(uint64_t seed, int64_t delay_us_max)
 void gar_test_point(const char *name)
 {
     static _Thread_local uint64_t state;
-    const uint64_t seed = __atomic_load_n(&seed_set, __ATOMIC_ACQUIRE);
+    uint64_t seed = __atomic_load_n(&seed_set, __ATOMIC_ACQUIRE);
+    seed = GAR_UNLIKELY(seed == UNSET) ? read_seed() : seed;
     if (seed == 0) {
         return;
     }

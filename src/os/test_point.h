@@ -11,7 +11,8 @@
 #define GAR_TEST_POINT(name) ((void)0)
 #endif
 
-/* From now on test points yield or sleep at random, up to delay_us_max; seed 0 switches off. */
+/* From now on test points yield or sleep at random, up to delay_us_max; seed 0 switches off. Until the first call the
+ * environment decides: GAR_TEST_POINTS=seed (delays up to 50 us). */
 void gar_test_point_set(uint64_t seed, int64_t delay_us_max);
 void gar_test_point(const char *name);
 

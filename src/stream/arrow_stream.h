@@ -15,8 +15,8 @@ struct gar_arrow_export_options {
     void (*release)(void *context);       /* called after the stream is freed; may be NULL */
     void *context;
 };
-/* Moves the stream into *out on success; out->release frees it. Errors inside get_next come as errno (EINTR, ECANCELED, ETIMEDOUT, ENOMEM, EIO,
- * EINVAL) with get_last_error's text. Threads: one consumer at a time. */
+/* Moves the stream into *out on success; out->release frees it. Errors inside get_next come as errno (EINTR, ECANCELED,
+ * ETIMEDOUT, ENOMEM, EIO, ENOTSUP, EINVAL) with get_last_error's text. Threads: one consumer at a time. */
 GAR_MUST_USE enum gar_status gar_stream_export(struct gar_stream *stream,
                                                const struct gar_arrow_export_options *options,
                                                struct ArrowArrayStream *out, struct gar_error *err);

@@ -67,9 +67,9 @@ GAR_MUST_USE enum gar_status gar_stream_new_batches(struct gar_schema *schema, s
 
 /* Consumer. Borrowed. */
 const struct gar_schema *gar_stream_schema(const struct gar_stream *stream);
-/* The next batch: GAR_OK with *out (caller unrefs), GAR_EOF at the end, or the query's error, which stays. Sleeps only when nothing is
- * ready. When the interrupt asks to stop: cancels the producer, waits until it has stopped (at most GAR_WAIT_STOP_NS) and
- * returns GAR_ERR_INTERRUPTED. Threads: one consumer at a time; blocks. */
+/* The next batch: GAR_OK with *out (caller unrefs), GAR_EOF at the end, or the query's error, which stays. Sleeps only
+ * when nothing is ready. When the interrupt asks to stop: cancels the producer, waits until it has stopped (at most
+ * GAR_WAIT_STOP_NS) and returns GAR_ERR_INTERRUPTED. Threads: one consumer at a time; blocks. */
 GAR_MUST_USE enum gar_status gar_stream_next(struct gar_stream *stream, const struct gar_interrupt *interrupt,
                                              struct gar_batch **out, struct gar_error *err);
 /* The same without waiting: GAR_PENDING when nothing is ready. An inline stream computes. */

@@ -4,12 +4,10 @@
  * stream delivers every batch once and in order; a cut one never looks complete; nothing is left behind. */
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "os/clock.h"
-#include "os/test_point.h"
-#include "os/thread.h"
 #include "runtime/runtime.h"
 #include "stream/stream.h"
 
@@ -121,8 +119,9 @@ static void on_release(void *context)
     unref_query(context);
 }
 
+/* A task of the IO pool: it may block. */
 struct consumer {
-    struct gar_thread thread;
+    struct gar_task task;
     struct gar_runtime *runtime;
     uint64_t random;
     int64_t complete;
@@ -193,9 +192,10 @@ static void resume(struct gar_message *message, struct gar_loop *loop)
     unref_query(query);
 }
 
-static void consume(void *context)
+static int64_t consuming; /* atomic: consumers at work */
+
+static void consume_all(struct consumer *self)
 {
-    struct consumer *self = context;
     static const struct gar_stream_producer producer = {
         .on_room = on_room, .on_cancel = on_cancel, .release = on_release};
     for (int round = 0; round < ROUNDS; round++) {
@@ -212,7 +212,7 @@ static void consume(void *context)
                                                    .max_batches = 1 + (int64_t)(draw(self) % 8),
                                                    .producer = &producer,
                                                    .context = query};
-        if (gar_cancel_new(GAR_CLOCK_NEVER, &query->cancel, NULL) != GAR_OK ||
+        if (gar_cancel_new(INT64_MAX, &query->cancel, NULL) != GAR_OK ||
             gar_runtime_enter(self->runtime, NULL) != GAR_OK ||
             gar_stream_new_queue(&options, &stream, &query->sink, NULL) != GAR_OK) {
             self->is_wrong = true;
@@ -225,9 +225,22 @@ static void consume(void *context)
     }
 }
 
+static void consume(struct gar_task *task, int32_t worker)
+{
+    (void)worker;
+    consume_all((struct consumer *)task);
+    (void)__atomic_fetch_sub(&consuming, 1, __ATOMIC_RELEASE);
+}
+
+static void wait_for_zero(const int64_t *counter)
+{
+    while (__atomic_load_n(counter, __ATOMIC_ACQUIRE) > 0 && gar_cancel_sleep(NULL, 1000000, NULL) == GAR_OK) {
+    }
+}
+
 int main(void)
 {
-    gar_test_point_set(9, 50);
+    (void)setenv("GAR_TEST_POINTS", "9", 0); /* NOLINT(concurrency-mt-unsafe): no other thread yet */
     char name[] = "n";
     const struct gar_field field = {.name = name, .type = gar_type_of(GAR_NULL), .nullable = true};
     if (gar_schema_new(&field, 1, false, &schema, NULL) != GAR_OK) {
@@ -241,7 +254,7 @@ int main(void)
         }
     }
     const int64_t blocks = gar_alloc_live_blocks();
-    const struct gar_runtime_options options = {.compute_threads = 2, .io_threads = 1};
+    const struct gar_runtime_options options = {.compute_threads = 2, .io_threads = CONSUMERS};
     struct gar_runtime *runtime = NULL;
     struct consumer consumers[CONSUMERS];
     memset(consumers, 0, sizeof consumers);
@@ -251,19 +264,17 @@ int main(void)
     }
     bool is_right = true;
     int64_t complete = 0;
+    consuming = CONSUMERS;
     for (int i = 0; i < CONSUMERS; i++) {
-        const struct gar_thread_options thread = {.name = "Consumer"};
+        consumers[i].task.run = consume;
         consumers[i].runtime = runtime;
         consumers[i].random = (uint64_t)i * 7 + 1;
-        is_right &= gar_thread_start(&consumers[i].thread, &thread, consume, &consumers[i], NULL) == GAR_OK;
+        gar_pool_submit(gar_runtime_io(runtime), &consumers[i].task);
     }
+    wait_for_zero(&consuming);
     for (int i = 0; i < CONSUMERS; i++) {
-        gar_thread_join(&consumers[i].thread);
         is_right &= !consumers[i].is_wrong;
         complete += consumers[i].complete;
-    }
-    while (gar_runtime_active(runtime) > 0) {
-        gar_thread_yield();
     }
     gar_runtime_free(runtime);
     is_right &= gar_alloc_live_blocks() == blocks;

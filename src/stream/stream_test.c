@@ -15,8 +15,6 @@
 #include "base/alloc.h"
 #include "stream/arrow_stream.h"
 
-#define NEVER INT64_MAX
-
 static struct gar_schema *new_schema(void)
 {
     char name[] = "n";
