@@ -134,6 +134,19 @@ int64_t gar_runtime_active(const struct gar_runtime *runtime)
     return __atomic_load_n(&runtime->active, __ATOMIC_RELAXED);
 }
 
+int32_t gar_runtime_threads(const struct gar_runtime *runtime)
+{
+    const uint32_t started = __atomic_load_n(&runtime->started, __ATOMIC_ACQUIRE);
+    int32_t threads = (started & GAR_RUNTIME_LOOP) != 0 ? 1 : 0;
+    if ((started & GAR_RUNTIME_COMPUTE) != 0) {
+        threads += gar_pool_workers(runtime->compute);
+    }
+    if ((started & GAR_RUNTIME_IO) != 0) {
+        threads += gar_pool_workers(runtime->io);
+    }
+    return threads;
+}
+
 bool gar_runtime_is_forked(const struct gar_runtime *runtime)
 {
     return runtime->generation != gar_fork_generation();

@@ -48,6 +48,9 @@ void gar_runtime_leave(struct gar_runtime *runtime);
 /* Those inside now. */
 int64_t gar_runtime_active(const struct gar_runtime *runtime);
 
+/* Threads running now: of the pools and the loop. */
+int32_t gar_runtime_threads(const struct gar_runtime *runtime);
+
 /* Is it of another process (this one is a forked child)? Then make a new one. */
 bool gar_runtime_is_forked(const struct gar_runtime *runtime);
 
