@@ -161,17 +161,33 @@ static enum gar_status simplify_expr(struct gar_expr *expr, const struct gar_sch
     return gar_expr_rewrite_up(expr, simplify_node, context, out, err);
 }
 
-static enum gar_status simplify_plan_node(const struct gar_plan *node, struct gar_plan **out, struct gar_error *err)
+/* A filter that is always or never true: its input, or none of it. NULL in *out for other nodes. */
+static enum gar_status drop_filter(const struct gar_plan *node, struct gar_plan **out, struct gar_error *err)
 {
     int32_t value = -1;
-    if (node->kind == GAR_PLAN_FILTER && gar_expr_is_truth(node->exprs[0], &value)) {
-        if (value == 1) {
-            *out = gar_plan_ref(node->inputs[0]);
-            return GAR_OK;
-        }
-        return gar_plan_limit(node->inputs[0], 0, 0, out, err); /* false or null: no row passes */
+    if (node->kind != GAR_PLAN_FILTER || !gar_expr_is_truth(node->exprs[0], &value)) {
+        return GAR_OK;
     }
-    return gar_plan_map_exprs(node, simplify_expr, out, err);
+    if (value == 1) {
+        *out = gar_plan_ref(node->inputs[0]);
+        return GAR_OK;
+    }
+    return gar_plan_limit(node->inputs[0], 0, 0, out, err); /* false or null: no row passes */
+}
+
+static enum gar_status simplify_plan_node(const struct gar_plan *node, struct gar_plan **out, struct gar_error *err)
+{
+    struct gar_plan *simplified = NULL;
+    struct gar_plan *dropped = NULL;
+    GAR_TRY(gar_plan_map_exprs(node, simplify_expr, &simplified, err));
+    const enum gar_status status = drop_filter(simplified != NULL ? simplified : node, &dropped, err);
+    if (status < 0 || dropped != NULL) {
+        gar_plan_unref(simplified);
+    }
+    if (status >= 0) {
+        *out = dropped != NULL ? dropped : simplified;
+    }
+    return status;
 }
 
 enum gar_status gar_rule_simplify(const struct gar_plan *plan, struct gar_plan **out, struct gar_error *err)
