@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding the distinct values of a column chunk, as long as that looks like paying.
+ *
+ * An open hash table of entry numbers. Values are told apart by their stored bytes, so that NaNs and signed zeros come back as
+ * they were. It gives up when a first sample is mostly distinct or when the entries grow too large. */
+#include <string.h>
+
+#include "base/hash.h"
+#include "formats/parquet/encode_priv.h"
+
+#define SAMPLE_VALUES 8192
+/* Of the sample, in per cent, distinct: beyond it a dictionary does not pay. */
+#define SAMPLE_DISTINCT_MAX 60
+#define SLOTS_FIRST 1024
+
+struct table {
+    struct gar_buffer *slots; /* owned; uint32_t entry number + 1, 0: free */
+    int64_t slot_count;       /* power of two */
+};
+
+void gar_parquet_dictionary_destroy(struct parquet_dictionary *dictionary)
+{
+    gar_buffer_unref(dictionary->codes);
+    gar_buffer_unref(dictionary->firsts);
+    *dictionary = (struct parquet_dictionary){0};
+}
+
+static uint64_t hash_value(const struct parquet_dense *dense, int64_t i)
+{
+    const uint8_t *const values = dense->values->data;
+    if (dense->storage.bytes == 4) {
+        return gar_hash_u64(gar_load_u32(values + 4 * i));
+    }
+    if (dense->storage.bytes == 8) {
+        return gar_hash_u64(gar_load_u64(values + 8 * i));
+    }
+    if (dense->storage.bytes > 0) {
+        return gar_hash_bytes(values + i * dense->storage.bytes, dense->storage.bytes);
+    }
+    const struct parquet_slice *const slice = (const struct parquet_slice *)(const void *)values + i;
+    return gar_hash_bytes(slice->data, slice->bytes);
+}
+
+static bool equal_values(const struct parquet_dense *dense, int64_t a, int64_t b)
+{
+    const uint8_t *const values = dense->values->data;
+    if (dense->storage.bytes == 4) {
+        return gar_load_u32(values + 4 * a) == gar_load_u32(values + 4 * b);
+    }
+    if (dense->storage.bytes == 8) {
+        return gar_load_u64(values + 8 * a) == gar_load_u64(values + 8 * b);
+    }
+    if (dense->storage.bytes > 0) {
+        return memcmp(values + a * dense->storage.bytes, values + b * dense->storage.bytes, (size_t)dense->storage.bytes) ==
+               0;
+    }
+    const struct parquet_slice *const slices = (const struct parquet_slice *)(const void *)values;
+    return slices[a].bytes == slices[b].bytes && memcmp(slices[a].data, slices[b].data, (size_t)slices[a].bytes) == 0;
+}
+
+static int64_t plain_bytes(const struct parquet_dense *dense, int64_t i)
+{
+    if (dense->storage.bytes > 0) {
+        return dense->storage.bytes;
+    }
+    return 4 + ((const struct parquet_slice *)(const void *)dense->values->data)[i].bytes;
+}
+
+/* Twice the slots, entries put in again. */
+static enum gar_status grow_table(const struct parquet_dense *dense, const struct parquet_dictionary *dictionary,
+                                  struct gar_memory *memory, struct table *table, struct gar_error *err)
+{
+    struct gar_buffer *slots = NULL;
+    const int64_t count = table->slot_count * 2;
+    GAR_TRY(gar_buffer_new_zeroed(memory, count * (int64_t)sizeof(uint32_t), &slots, err));
+    uint32_t *const to = (uint32_t *)(void *)slots->data;
+    const uint32_t *const firsts = (const uint32_t *)(const void *)dictionary->firsts->data;
+    for (int64_t e = 0; e < dictionary->entries; e++) {
+        uint64_t slot = hash_value(dense, firsts[e]) & (uint64_t)(count - 1);
+        while (to[slot] != 0) {
+            slot = (slot + 1) & (uint64_t)(count - 1);
+        }
+        to[slot] = (uint32_t)e + 1;
+    }
+    gar_buffer_unref(table->slots);
+    table->slots = slots;
+    table->slot_count = count;
+    return GAR_OK;
+}
+
+static enum gar_status add_entry(const struct parquet_dense *dense, int64_t value, struct gar_memory *memory,
+                                 struct parquet_dictionary *dictionary, struct table *table, struct gar_error *err)
+{
+    const int64_t used = dictionary->entries * (int64_t)sizeof(uint32_t);
+    if (dictionary->firsts->size < used + (int64_t)sizeof(uint32_t)) {
+        GAR_TRY(gar_buffer_resize(dictionary->firsts, 2 * used + 4096, err));
+    }
+    const uint32_t number = (uint32_t)value;
+    memcpy(dictionary->firsts->data + used, &number, sizeof number);
+    dictionary->entries++;
+    dictionary->bytes += plain_bytes(dense, value);
+    return dictionary->entries * 2 > table->slot_count ? grow_table(dense, dictionary, memory, table, err) : GAR_OK;
+}
+
+static enum gar_status fill(const struct parquet_dense *dense, int64_t bytes_max, struct gar_memory *memory,
+                            struct parquet_dictionary *dictionary, struct table *table, struct gar_error *err)
+{
+    uint32_t *const codes = (uint32_t *)(void *)dictionary->codes->data;
+    for (int64_t i = 0; i < dense->count; i++) {
+        if (i == SAMPLE_VALUES && dictionary->entries * 100 > i * SAMPLE_DISTINCT_MAX) {
+            dictionary->entries = 0;
+            return GAR_OK;
+        }
+        const uint32_t *const slots = (const uint32_t *)(const void *)table->slots->data;
+        const uint64_t mask = (uint64_t)(table->slot_count - 1);
+        uint64_t slot = hash_value(dense, i) & mask;
+        const uint32_t *const firsts = (const uint32_t *)(const void *)dictionary->firsts->data;
+        while (slots[slot] != 0 && !equal_values(dense, firsts[slots[slot] - 1], i)) {
+            slot = (slot + 1) & mask;
+        }
+        if (slots[slot] != 0) {
+            codes[i] = slots[slot] - 1;
+            continue;
+        }
+        codes[i] = (uint32_t)dictionary->entries;
+        ((uint32_t *)(void *)table->slots->data)[slot] = (uint32_t)dictionary->entries + 1;
+        GAR_TRY(add_entry(dense, i, memory, dictionary, table, err));
+        if (dictionary->bytes > bytes_max) {
+            dictionary->entries = 0;
+            return GAR_OK;
+        }
+    }
+    /* An entry that is hardly ever used again costs its bytes and a code. */
+    if (dictionary->entries * 100 > dense->count * SAMPLE_DISTINCT_MAX) {
+        dictionary->entries = 0;
+    }
+    return GAR_OK;
+}
+
+enum gar_status gar_parquet_dictionary_make(const struct parquet_dense *dense, int64_t bytes_max, struct gar_memory *memory,
+                                            struct parquet_dictionary *out, struct gar_error *err)
+{
+    *out = (struct parquet_dictionary){0};
+    if (dense->count == 0 || dense->type.id == GAR_BOOL || dense->count > UINT32_MAX - 1) {
+        return GAR_OK;
+    }
+    struct table table = {.slot_count = SLOTS_FIRST};
+    enum gar_status status = gar_buffer_new(memory, dense->count * (int64_t)sizeof(uint32_t), &out->codes, err);
+    if (status >= 0) {
+        status = gar_buffer_new(memory, 4096, &out->firsts, err);
+    }
+    if (status >= 0) {
+        status = gar_buffer_new_zeroed(memory, SLOTS_FIRST * (int64_t)sizeof(uint32_t), &table.slots, err);
+    }
+    if (status >= 0) {
+        status = fill(dense, bytes_max, memory, out, &table, err);
+    }
+    gar_buffer_unref(table.slots);
+    if (status < 0) {
+        gar_parquet_dictionary_destroy(out);
+    }
+    return status;
+}
