@@ -23,15 +23,16 @@ static struct shard shards[SHARDS];
 static atomic_uint next_shard;
 static _Thread_local struct shard *my_shard;
 
-static atomic_bool is_armed;                  /* the failure hook is on */
-static atomic_int_least64_t fail_countdown;   /* 1: the next allocation fails */
-static atomic_bool fail_and_on;               /* also all after it */
+static atomic_bool is_armed;                /* the failure hook is on */
+static atomic_int_least64_t fail_countdown; /* 1: the next allocation fails */
+static atomic_bool fail_and_on;             /* also all after it */
 static atomic_int_least64_t made_at_last_call;
 
 static struct shard *shard_of_thread(void)
 {
     if (GAR_UNLIKELY(my_shard == NULL)) {
-        my_shard = &shards[atomic_fetch_add_explicit(&next_shard, 1, memory_order_relaxed) % SHARDS];
+        my_shard =
+            &shards[atomic_fetch_add_explicit(&next_shard, 1, memory_order_relaxed) % SHARDS];
     }
     return my_shard;
 }
@@ -121,7 +122,8 @@ char *gar_strndup(const char *text, int64_t bytes)
     return copy;
 }
 
-enum gar_status gar_grow(void **items, int64_t *capacity, int64_t want, int64_t item_bytes, struct gar_error *err)
+enum gar_status gar_grow(void **items, int64_t *capacity, int64_t want, int64_t item_bytes,
+                         struct gar_error *err)
 {
     if (want <= *capacity) {
         return GAR_OK;

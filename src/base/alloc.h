@@ -17,8 +17,8 @@ char *gar_strdup(const char *text);
 char *gar_strndup(const char *text, int64_t bytes);
 
 /* Make room for at least `want` items: doubles the capacity. On failure *items and *capacity are untouched. */
-GAR_MUST_USE enum gar_status gar_grow(void **items, int64_t *capacity, int64_t want, int64_t item_bytes,
-                                      struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_grow(void **items, int64_t *capacity, int64_t want,
+                                      int64_t item_bytes, struct gar_error *err);
 
 /* Bytes and blocks alive from this allocator. */
 int64_t gar_alloc_live_bytes(void);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Allocation: counters, the failure hook, growth, arenas, the system memory. */
+#include "base/alloc.h"
+
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/cpu.h"
 #include "base/hash.h"
@@ -161,10 +162,14 @@ static void fixed_hash_has_known_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_live_blocks),         cmocka_unit_test(absurd_sizes_are_refused),
-        cmocka_unit_test(hook_fails_the_nth),         cmocka_unit_test(grow_keeps_what_is_there),
-        cmocka_unit_test(arena_gives_aligned_memory), cmocka_unit_test(system_memory_is_aligned_and_counted),
-        cmocka_unit_test(isa_can_be_lowered_only),    cmocka_unit_test(fixed_hash_has_known_values),
+        cmocka_unit_test(counts_live_blocks),
+        cmocka_unit_test(absurd_sizes_are_refused),
+        cmocka_unit_test(hook_fails_the_nth),
+        cmocka_unit_test(grow_keeps_what_is_there),
+        cmocka_unit_test(arena_gives_aligned_memory),
+        cmocka_unit_test(system_memory_is_aligned_and_counted),
+        cmocka_unit_test(isa_can_be_lowered_only),
+        cmocka_unit_test(fixed_hash_has_known_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,8 +17,9 @@ _Static_assert(sizeof(struct gar_arena_block) % ALIGN_BYTES == 0, "the payload m
 
 static bool add_block(struct gar_arena *arena, int64_t bytes)
 {
-    int64_t size = arena->blocks == NULL ? FIRST_BLOCK_BYTES
-                                         : gar_min_i64(2 * arena->blocks->bytes, LARGEST_BLOCK_BYTES);
+    int64_t size = arena->blocks == NULL
+                       ? FIRST_BLOCK_BYTES
+                       : gar_min_i64(2 * arena->blocks->bytes, LARGEST_BLOCK_BYTES);
     size = gar_max_i64(size, bytes);
     struct gar_arena_block *block = gar_malloc((int64_t)sizeof *block + size);
     if (block == NULL) {
@@ -38,7 +39,8 @@ void *gar_arena_alloc(struct gar_arena *arena, int64_t bytes)
     if (bytes < 0 || bytes > INT64_MAX / 4) {
         return NULL;
     }
-    const int64_t rounded = gar_max_i64((bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES, ALIGN_BYTES);
+    const int64_t rounded =
+        gar_max_i64((bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES, ALIGN_BYTES);
     if (rounded > arena->left_bytes && !add_block(arena, rounded)) {
         return NULL;
     }

@@ -78,14 +78,16 @@ int64_t gar_bits_count(const uint8_t *bits, int64_t offset, int64_t count)
     return n + gar_popcount64(gar_bits_load(bits, offset + words * 64, count - words * 64));
 }
 
-void gar_bits_copy(uint8_t *to, int64_t to_offset, const uint8_t *from, int64_t from_offset, int64_t count)
+void gar_bits_copy(uint8_t *to, int64_t to_offset, const uint8_t *from, int64_t from_offset,
+                   int64_t count)
 {
     if (count <= 0) {
         return;
     }
     const int64_t head = gar_min_i64((8 - (to_offset & 7)) & 7, count);
     if (head > 0) {
-        put_bits(to + (to_offset >> 3), (int32_t)(to_offset & 7), head, gar_bits_load(from, from_offset, head));
+        put_bits(to + (to_offset >> 3), (int32_t)(to_offset & 7), head,
+                 gar_bits_load(from, from_offset, head));
         to_offset += head;
         from_offset += head;
         count -= head;
@@ -134,14 +136,17 @@ void gar_bits_fill(uint8_t *to, int64_t offset, int64_t count, bool value)
     }
 }
 
-void gar_bits_and(uint8_t *out, const uint8_t *a, int64_t a_offset, const uint8_t *b, int64_t b_offset, int64_t count)
+void gar_bits_and(uint8_t *out, const uint8_t *a, int64_t a_offset, const uint8_t *b,
+                  int64_t b_offset, int64_t count)
 {
     int64_t i = 0;
     for (; i + 64 <= count; i += 64) {
-        gar_store_u64(out + (i >> 3), gar_bits_load(a, a_offset + i, 64) & gar_bits_load(b, b_offset + i, 64));
+        gar_store_u64(out + (i >> 3),
+                      gar_bits_load(a, a_offset + i, 64) & gar_bits_load(b, b_offset + i, 64));
     }
     const int64_t rest = count - i;
-    const uint64_t word = gar_bits_load(a, a_offset + i, rest) & gar_bits_load(b, b_offset + i, rest);
+    const uint64_t word =
+        gar_bits_load(a, a_offset + i, rest) & gar_bits_load(b, b_offset + i, rest);
     for (int64_t bit = 0; bit < rest; bit += 8) {
         out[(i + bit) >> 3] = (uint8_t)(word >> bit);
     }

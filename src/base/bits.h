@@ -77,11 +77,13 @@ GAR_INLINE int64_t gar_next_pow2(int64_t x)
 /* How many of the bits [offset, offset + count) are set. */
 int64_t gar_bits_count(const uint8_t *bits, int64_t offset, int64_t count);
 /* Copy a range of bits; source and target must not overlap. */
-void gar_bits_copy(uint8_t *to, int64_t to_offset, const uint8_t *from, int64_t from_offset, int64_t count);
+void gar_bits_copy(uint8_t *to, int64_t to_offset, const uint8_t *from, int64_t from_offset,
+                   int64_t count);
 /* Set a range to one value. */
 void gar_bits_fill(uint8_t *to, int64_t offset, int64_t count, bool value);
 /* out = a AND b over count bits; out starts at bit 0; out may be a or b when their offset is 0. */
-void gar_bits_and(uint8_t *out, const uint8_t *a, int64_t a_offset, const uint8_t *b, int64_t b_offset, int64_t count);
+void gar_bits_and(uint8_t *out, const uint8_t *a, int64_t a_offset, const uint8_t *b,
+                  int64_t b_offset, int64_t count);
 /* The 64 bits that start at `offset`, fewer (zero-filled) when count < 64; reads only bytes that hold them. */
 uint64_t gar_bits_load(const uint8_t *bits, int64_t offset, int64_t count);
 

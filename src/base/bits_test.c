@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bit ranges against one-bit-at-a-time answers, in blocks of exact size so that a sanitizer sees a stray byte. */
+#include "base/bits.h"
+
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "base/bits.h"
 #include "base/cpu.h"
 
 static uint64_t random_state = 12345;
@@ -59,19 +60,22 @@ static void ranges_agree_with_single_bits(void **state)
         uint8_t *and_out = random_bytes(gar_bits_bytes(count));
         gar_bits_and(and_out, a, from, b, to, count);
         for (int64_t i = 0; i < count; i++) {
-            assert_int_equal(gar_bit_get(and_out, i), gar_bit_get(a, from + i) && gar_bit_get(b, to + i));
+            assert_int_equal(gar_bit_get(and_out, i),
+                             gar_bit_get(a, from + i) && gar_bit_get(b, to + i));
         }
 
         gar_bits_copy(b, to, a, from, count);
         for (int64_t i = 0; i < 8 * b_bytes; i++) {
             const bool is_inside = i >= to && i < to + count;
-            assert_int_equal(gar_bit_get(b, i), is_inside ? gar_bit_get(a, from + i - to) : gar_bit_get(b_before, i));
+            assert_int_equal(gar_bit_get(b, i),
+                             is_inside ? gar_bit_get(a, from + i - to) : gar_bit_get(b_before, i));
         }
         const bool value = round % 2 == 0;
         memcpy(b, b_before, (size_t)b_bytes);
         gar_bits_fill(b, to, count, value);
         for (int64_t i = 0; i < 8 * b_bytes; i++) {
-            assert_int_equal(gar_bit_get(b, i), i >= to && i < to + count ? value : gar_bit_get(b_before, i));
+            assert_int_equal(gar_bit_get(b, i),
+                             i >= to && i < to + count ? value : gar_bit_get(b_before, i));
         }
         gar_free(a);
         gar_free(b);

@@ -31,7 +31,8 @@ int64_t gar_days_from_civil(int64_t year, int32_t month, int32_t day)
     const int64_t y = year - (month <= 2);
     const int64_t era = floor_div(y, 400);
     const int64_t yoe = y - era * 400;
-    const int64_t doe = yoe * 365 + yoe / 4 - yoe / 100 + day_of_march_year((uint32_t)month, (uint32_t)day);
+    const int64_t doe =
+        yoe * 365 + yoe / 4 - yoe / 100 + day_of_march_year((uint32_t)month, (uint32_t)day);
     return era * ERA_DAYS + doe - EPOCH_FROM_MARCH_0;
 }
 
@@ -39,8 +40,8 @@ int64_t gar_days_from_civil(int64_t year, int32_t month, int32_t day)
 GAR_INLINE int32_t days_from_civil_small(uint32_t year, uint32_t month, uint32_t day)
 {
     const uint32_t y = year + 400 - (month <= 2);
-    return (int32_t)(y * 365 + y / 4 - y / 100 + y / 400 + day_of_march_year(month, day)) - ERA_DAYS -
-           EPOCH_FROM_MARCH_0;
+    return (int32_t)(y * 365 + y / 4 - y / 100 + y / 400 + day_of_march_year(month, day)) -
+           ERA_DAYS - EPOCH_FROM_MARCH_0;
 }
 
 struct gar_civil gar_civil_from_days(int64_t days)
@@ -140,7 +141,8 @@ GAR_INLINE bool read_date(const char *text, int64_t bytes, int64_t *out_days, in
 }
 
 /* The time of day in the first bytes of text: seconds since midnight, nanoseconds within the second. */
-GAR_INLINE bool read_time(const char *text, int64_t bytes, int64_t *out_seconds, int64_t *out_ns, int64_t *out_used)
+GAR_INLINE bool read_time(const char *text, int64_t bytes, int64_t *out_seconds, int64_t *out_ns,
+                          int64_t *out_used)
 {
     if (bytes < 5 || text[2] != ':') {
         return false;
@@ -224,7 +226,8 @@ bool gar_parse_time(const char *text, int64_t bytes, int64_t *out_ns)
     return true;
 }
 
-bool gar_parse_timestamp(const char *text, int64_t bytes, int32_t digits, int64_t *out, bool *out_has_offset)
+bool gar_parse_timestamp(const char *text, int64_t bytes, int32_t digits, int64_t *out,
+                         bool *out_has_offset)
 {
     int64_t days = 0;
     int64_t used = 0;
@@ -252,7 +255,8 @@ bool gar_parse_timestamp(const char *text, int64_t bytes, int32_t digits, int64_
         }
     }
     const int64_t ticks = gar_ticks_per_second(digits);
-    const gar_i128 value = (gar_i128)(days * DAY_SECONDS + seconds) * ticks + ns / gar_pow10_i64(9 - digits);
+    const gar_i128 value =
+        (gar_i128)(days * DAY_SECONDS + seconds) * ticks + ns / gar_pow10_i64(9 - digits);
     if (value != (int64_t)value) {
         return false;
     }
@@ -329,7 +333,9 @@ int32_t gar_format_time(int64_t value, int32_t digits, char *out)
 {
     const int64_t ticks = gar_ticks_per_second(digits);
     const int64_t seconds = floor_div(value, ticks);
-    return (int32_t)(put_time(out, floor_mod(seconds, DAY_SECONDS), floor_mod(value, ticks), digits) - out);
+    return (
+        int32_t)(put_time(out, floor_mod(seconds, DAY_SECONDS), floor_mod(value, ticks), digits) -
+                 out);
 }
 
 int32_t gar_format_timestamp(int64_t value, int32_t digits, char *out)
@@ -338,5 +344,6 @@ int32_t gar_format_timestamp(int64_t value, int32_t digits, char *out)
     const int64_t seconds = floor_div(value, ticks);
     char *p = put_date(out, floor_div(seconds, DAY_SECONDS));
     *p++ = ' ';
-    return (int32_t)(put_time(p, floor_mod(seconds, DAY_SECONDS), floor_mod(value, ticks), digits) - out);
+    return (int32_t)(put_time(p, floor_mod(seconds, DAY_SECONDS), floor_mod(value, ticks), digits) -
+                     out);
 }

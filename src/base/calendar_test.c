@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calendar day by day from year -9999 to 9999, and ISO 8601 text. */
+#include "base/calendar.h"
+
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <string.h>
 
 #include <cmocka.h>
-
-#include "base/calendar.h"
 
 static void every_day_goes_there_and_back(void **state)
 {
@@ -59,11 +59,16 @@ static void far_days(void **state)
 static void months_are_cut_to_length(void **state)
 {
     (void)state;
-    assert_int_equal(gar_days_add_months(gar_days_from_civil(2024, 1, 31), 1), gar_days_from_civil(2024, 2, 29));
-    assert_int_equal(gar_days_add_months(gar_days_from_civil(2023, 1, 31), 1), gar_days_from_civil(2023, 2, 28));
-    assert_int_equal(gar_days_add_months(gar_days_from_civil(2024, 3, 31), -13), gar_days_from_civil(2023, 2, 28));
-    assert_int_equal(gar_days_add_months(gar_days_from_civil(0, 1, 15), -1), gar_days_from_civil(-1, 12, 15));
-    assert_int_equal(gar_days_add_months(gar_days_from_civil(1998, 12, 1), -3), gar_days_from_civil(1998, 9, 1));
+    assert_int_equal(gar_days_add_months(gar_days_from_civil(2024, 1, 31), 1),
+                     gar_days_from_civil(2024, 2, 29));
+    assert_int_equal(gar_days_add_months(gar_days_from_civil(2023, 1, 31), 1),
+                     gar_days_from_civil(2023, 2, 28));
+    assert_int_equal(gar_days_add_months(gar_days_from_civil(2024, 3, 31), -13),
+                     gar_days_from_civil(2023, 2, 28));
+    assert_int_equal(gar_days_add_months(gar_days_from_civil(0, 1, 15), -1),
+                     gar_days_from_civil(-1, 12, 15));
+    assert_int_equal(gar_days_add_months(gar_days_from_civil(1998, 12, 1), -3),
+                     gar_days_from_civil(1998, 9, 1));
 }
 
 static bool parses_date(const char *text)
@@ -75,10 +80,29 @@ static bool parses_date(const char *text)
 static void bad_dates_are_refused(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"",           "2024",        "2024-1-01",   "2024-01-1",   "2024-13-01", "2024-00-10",
-                                      "2024-02-30", "2023-02-29",  "1900-02-29",  "2024-04-31",  "2024-01-00", "2024-01-32",
-                                      "2024/01/01", "2024-01-011", "12024-01-0x", "-24-01-01",   "+-2024-01-01",
-                                      "2024-01-01 ", " 2024-01-01", "99999999-01-01", "9999999-01-01", "20 4-01-01", "2024-0:-01"};
+    static const char *const bad[] = {"",
+                                      "2024",
+                                      "2024-1-01",
+                                      "2024-01-1",
+                                      "2024-13-01",
+                                      "2024-00-10",
+                                      "2024-02-30",
+                                      "2023-02-29",
+                                      "1900-02-29",
+                                      "2024-04-31",
+                                      "2024-01-00",
+                                      "2024-01-32",
+                                      "2024/01/01",
+                                      "2024-01-011",
+                                      "12024-01-0x",
+                                      "-24-01-01",
+                                      "+-2024-01-01",
+                                      "2024-01-01 ",
+                                      " 2024-01-01",
+                                      "99999999-01-01",
+                                      "9999999-01-01",
+                                      "20 4-01-01",
+                                      "2024-0:-01"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         if (parses_date(bad[i])) {
             fail_msg("taken: '%s'", bad[i]);

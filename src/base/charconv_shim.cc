@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* extern "C" around std::from_chars and std::to_chars. No exception leaves this file. */
-#include "base/charconv_shim_priv.h"
-
 #include <charconv>
 
-namespace {
+#include "base/charconv_shim_priv.h"
 
-template <typename T>
-gar_charconv_result parse(const char *text, int64_t bytes, T *out) noexcept
+namespace
+{
+
+template <typename T> gar_charconv_result parse(const char *text, int64_t bytes, T *out) noexcept
 {
     try {
         T value{};
@@ -26,11 +26,11 @@ gar_charconv_result parse(const char *text, int64_t bytes, T *out) noexcept
     }
 }
 
-template <typename T>
-int32_t format(T v, bool with_exponent, char *out, int32_t out_bytes) noexcept
+template <typename T> int32_t format(T v, bool with_exponent, char *out, int32_t out_bytes) noexcept
 {
     try {
-        const std::chars_format how = with_exponent ? std::chars_format::scientific : std::chars_format::fixed;
+        const std::chars_format how =
+            with_exponent ? std::chars_format::scientific : std::chars_format::fixed;
         const std::to_chars_result r = std::to_chars(out, out + out_bytes, v, how);
         return r.ec == std::errc{} ? static_cast<int32_t>(r.ptr - out) : 0;
     } catch (...) {
@@ -40,7 +40,8 @@ int32_t format(T v, bool with_exponent, char *out, int32_t out_bytes) noexcept
 
 } // namespace
 
-extern "C" gar_charconv_result gar_charconv_parse_double(const char *text, int64_t bytes, double *out)
+extern "C" gar_charconv_result gar_charconv_parse_double(const char *text, int64_t bytes,
+                                                         double *out)
 {
     return parse(text, bytes, out);
 }
@@ -50,12 +51,14 @@ extern "C" gar_charconv_result gar_charconv_parse_float(const char *text, int64_
     return parse(text, bytes, out);
 }
 
-extern "C" int32_t gar_charconv_format_double(double v, bool with_exponent, char *out, int32_t out_bytes)
+extern "C" int32_t gar_charconv_format_double(double v, bool with_exponent, char *out,
+                                              int32_t out_bytes)
 {
     return format(v, with_exponent, out, out_bytes);
 }
 
-extern "C" int32_t gar_charconv_format_float(float v, bool with_exponent, char *out, int32_t out_bytes)
+extern "C" int32_t gar_charconv_format_float(float v, bool with_exponent, char *out,
+                                             int32_t out_bytes)
 {
     return format(v, with_exponent, out, out_bytes);
 }

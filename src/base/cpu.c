@@ -21,9 +21,11 @@ static enum gar_isa machine_isa(void)
     unsigned ebx = 0;
     unsigned ecx = 0;
     unsigned edx = 0;
-    const bool has_lzcnt = __get_cpuid(0x80000001u, &eax, &ebx, &ecx, &edx) != 0 && (ecx & (1u << 5)) != 0;
+    const bool has_lzcnt =
+        __get_cpuid(0x80000001u, &eax, &ebx, &ecx, &edx) != 0 && (ecx & (1u << 5)) != 0;
     if (!has_lzcnt || !__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi") ||
-        !__builtin_cpu_supports("bmi2") || !__builtin_cpu_supports("popcnt") || !__builtin_cpu_supports("fma")) {
+        !__builtin_cpu_supports("bmi2") || !__builtin_cpu_supports("popcnt") ||
+        !__builtin_cpu_supports("fma")) {
         return GAR_ISA_PORTABLE;
     }
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

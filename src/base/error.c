@@ -8,7 +8,8 @@
 
 #include "base/utf8.h"
 
-#define GAR_STATUS(name, number, text, exception) case name: return #name;
+#define GAR_STATUS(name, number, text, exception) \
+    case name: return #name;
 const char *gar_status_name(enum gar_status status)
 {
     switch (status) {
@@ -18,7 +19,8 @@ const char *gar_status_name(enum gar_status status)
 }
 #undef GAR_STATUS
 
-#define GAR_STATUS(name, number, text, exception) case name: return text;
+#define GAR_STATUS(name, number, text, exception) \
+    case name: return text;
 const char *gar_status_text(enum gar_status status)
 {
     switch (status) {
@@ -28,7 +30,8 @@ const char *gar_status_text(enum gar_status status)
 }
 #undef GAR_STATUS
 
-#define GAR_STATUS(name, number, text, exception) case name: return exception;
+#define GAR_STATUS(name, number, text, exception) \
+    case name: return exception;
 const char *gar_status_exception(enum gar_status status)
 {
     switch (status) {
@@ -57,7 +60,8 @@ static void tidy_message(char *text)
 }
 
 GAR_PRINTF(3, 0)
-static void store_message(struct gar_error *err, enum gar_status status, const char *format, va_list args)
+static void store_message(struct gar_error *err, enum gar_status status, const char *format,
+                          va_list args)
 {
     char text[GAR_ERROR_MESSAGE_BYTES];
     if (vsnprintf(text, sizeof text, format, args) < 0) {
@@ -70,7 +74,8 @@ static void store_message(struct gar_error *err, enum gar_status status, const c
     memcpy(err->message, text, strlen(text) + 1);
 }
 
-enum gar_status gar_error_set(struct gar_error *err, enum gar_status status, const char *format, ...)
+enum gar_status gar_error_set(struct gar_error *err, enum gar_status status, const char *format,
+                              ...)
 {
     if (err != NULL) {
         va_list args;
@@ -100,7 +105,8 @@ enum gar_status gar_error_set_errno(struct gar_error *err, int os_errno, const c
 
 enum gar_status gar_error_nomem(struct gar_error *err, int64_t bytes)
 {
-    return gar_error_set(err, GAR_ERR_NOMEM, "out of memory: the system refused %lld bytes", (long long)bytes);
+    return gar_error_set(err, GAR_ERR_NOMEM, "out of memory: the system refused %lld bytes",
+                         (long long)bytes);
 }
 
 void gar_error_prefix(struct gar_error *err, const char *format, ...)

@@ -8,21 +8,24 @@
 #include "base/attrs.h"
 
 /* Forward a failure (negative status) to the caller. Positive outcomes fall through. */
-#define GAR_TRY(expr)                                                                              \
-    do {                                                                                           \
-        const enum gar_status gar_try_status_ = (expr);                                            \
-        if (GAR_UNLIKELY(gar_try_status_ < 0)) {                                                   \
-            return gar_try_status_;                                                                \
-        }                                                                                          \
+#define GAR_TRY(expr)                                   \
+    do {                                                \
+        const enum gar_status gar_try_status_ = (expr); \
+        if (GAR_UNLIKELY(gar_try_status_ < 0)) {        \
+            return gar_try_status_;                     \
+        }                                               \
     } while (0)
 
 /* An error struct to start from. */
-#define GAR_ERROR_INIT {.status = GAR_OK, .os_errno = 0, .position = -1, .message = ""}
+#define GAR_ERROR_INIT                                                 \
+    {                                                                  \
+        .status = GAR_OK, .os_errno = 0, .position = -1, .message = "" \
+    }
 
 /* Write the message into err (may be NULL) and return status, so that callers can `return` it.
  * Messages longer than the buffer are cut at a character border. Threads: any. */
-enum gar_status gar_error_set(struct gar_error *err, enum gar_status status, const char *format, ...)
-    GAR_PRINTF(3, 4);
+enum gar_status gar_error_set(struct gar_error *err, enum gar_status status, const char *format,
+                              ...) GAR_PRINTF(3, 4);
 
 /* The same for a failed system call: appends ": " and the system's text for the number. */
 enum gar_status gar_error_set_errno(struct gar_error *err, int os_errno, const char *format, ...)

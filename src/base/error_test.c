@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Error messages: formatting, prefixes, cutting, quoting. */
+#include "base/error.h"
+
+#include <errno.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "base/error.h"
 #include "base/utf8.h"
 
 static void message_and_status(void **state)
@@ -82,7 +83,8 @@ static void quoting(void **state)
     assert_string_equal(gar_error_quote("\xc2\x9b", 2, out, 32), "\\xc2\\x9b");
     assert_string_equal(gar_error_quote("abcdefghij", 10, out, 9), "abcde...");
     assert_string_equal(gar_error_quote("abcdefgh", 8, out, 9), "abcdefgh");
-    assert_string_equal(gar_error_quote("\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", 9, out, 9), "\xe2\x82\xac...");
+    assert_string_equal(gar_error_quote("\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", 9, out, 9),
+                        "\xe2\x82\xac...");
     assert_string_equal(gar_error_quote("abc", 3, out, 1), "");
     assert_string_equal(gar_error_quote("", 0, out, 8), "");
 }
@@ -90,8 +92,10 @@ static void quoting(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(message_and_status), cmocka_unit_test(long_messages_are_cut_at_a_character),
-        cmocka_unit_test(names),              cmocka_unit_test(try_forwards_failures_only),
+        cmocka_unit_test(message_and_status),
+        cmocka_unit_test(long_messages_are_cut_at_a_character),
+        cmocka_unit_test(names),
+        cmocka_unit_test(try_forwards_failures_only),
         cmocka_unit_test(quoting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

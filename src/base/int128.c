@@ -72,8 +72,9 @@ bool gar_decimal_rescale(gar_i128 x, int32_t by, gar_i128 *out)
 {
     if (by >= 0) {
         gar_i128 r = 0;
-        if (x != 0 && (by > GAR_DECIMAL_PRECISION_MAX || __builtin_mul_overflow(x, gar_pow10_i128(by), &r) ||
-                       !gar_decimal_fits(r, GAR_DECIMAL_PRECISION_MAX))) {
+        if (x != 0 &&
+            (by > GAR_DECIMAL_PRECISION_MAX || __builtin_mul_overflow(x, gar_pow10_i128(by), &r) ||
+             !gar_decimal_fits(r, GAR_DECIMAL_PRECISION_MAX))) {
             return false;
         }
         *out = r;
@@ -164,8 +165,8 @@ static bool read_number(const char *text, int64_t bytes, struct parts *parts)
     return true;
 }
 
-enum gar_status gar_decimal_parse(const char *text, int64_t bytes, int32_t precision, int32_t scale, bool round,
-                                  gar_i128 *out)
+enum gar_status gar_decimal_parse(const char *text, int64_t bytes, int32_t precision, int32_t scale,
+                                  bool round, gar_i128 *out)
 {
     struct parts parts = {0};
     if (!read_number(text, bytes, &parts)) {
@@ -232,8 +233,9 @@ int32_t gar_decimal_format(gar_i128 x, int32_t scale, char *out)
 
 double gar_decimal_to_double(gar_i128 x, int32_t scale)
 {
-    static const double exact_pow10[23] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                           1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    static const double exact_pow10[23] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                           1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                           1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     /* One correctly rounded division of two exact doubles is the nearest double. */
     if (magnitude(x) <= (gar_u128)1 << 53 && scale <= 22) {
         return (double)(int64_t)x / exact_pow10[scale];

@@ -24,8 +24,8 @@ bool gar_decimal_fits(gar_i128 x, int32_t precision);
 bool gar_decimal_rescale(gar_i128 x, int32_t by, gar_i128 *out);
 /* Text such as "-12.345", "1.5e3", blanks trimmed by the caller. Digits beyond `scale` are an error unless zero or
  * `round`. GAR_ERR_VALUE if not a number, GAR_ERR_OVERFLOW if it does not fit the precision. No message is written. */
-enum gar_status gar_decimal_parse(const char *text, int64_t bytes, int32_t precision, int32_t scale, bool round,
-                                  gar_i128 *out);
+enum gar_status gar_decimal_parse(const char *text, int64_t bytes, int32_t precision, int32_t scale,
+                                  bool round, gar_i128 *out);
 /* Writes the text, returns its length; out has room for 48 bytes. No NUL. */
 int32_t gar_decimal_format(gar_i128 x, int32_t scale, char *out);
 double gar_decimal_to_double(gar_i128 x, int32_t scale);

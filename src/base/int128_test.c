@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decimals: text, rescaling, doubles; rounding half away from zero. */
+#include "base/int128.h"
+
+#include <math.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
-
-#include "base/int128.h"
 
 static const char *text_of(gar_i128 x, int32_t scale)
 {
@@ -19,14 +19,15 @@ static const char *text_of(gar_i128 x, int32_t scale)
     return out;
 }
 
-static void check_parse(const char *text, int32_t precision, int32_t scale, bool round, enum gar_status status,
-                        const char *expected)
+static void check_parse(const char *text, int32_t precision, int32_t scale, bool round,
+                        enum gar_status status, const char *expected)
 {
     gar_i128 v = 0;
-    const enum gar_status got = gar_decimal_parse(text, (int64_t)strlen(text), precision, scale, round, &v);
+    const enum gar_status got =
+        gar_decimal_parse(text, (int64_t)strlen(text), precision, scale, round, &v);
     if (got != status) {
-        fail_msg("'%s' as decimal(%d,%d): %s, expected %s", text, precision, scale, gar_status_name(got),
-                 gar_status_name(status));
+        fail_msg("'%s' as decimal(%d,%d): %s, expected %s", text, precision, scale,
+                 gar_status_name(got), gar_status_name(status));
     }
     if (status == GAR_OK) {
         assert_string_equal(text_of(v, scale), expected);
@@ -73,7 +74,8 @@ static void parsing(void **state)
     check_parse("1e-999999999999999999999", 5, 2, false, GAR_ERR_VALUE, NULL);
     check_parse("5e-39", 38, 38, true, GAR_OK, "0.00000000000000000000000000000000000001");
     check_parse("4e-39", 38, 38, true, GAR_OK, "0.00000000000000000000000000000000000000");
-    static const char *const bad[] = {"", "-", "+", ".", "e5", "1e", "1e+", "1.2.3", "1 2", "--1", "0x10", "1e5x", " 1", "nan", "inf"};
+    static const char *const bad[] = {"",    "-",   "+",    ".",    "e5", "1e",  "1e+", "1.2.3",
+                                      "1 2", "--1", "0x10", "1e5x", " 1", "nan", "inf"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         check_parse(bad[i], 38, 2, true, GAR_ERR_VALUE, NULL);
     }
@@ -131,8 +133,8 @@ static void from_doubles(void **state)
         {1.5, 5, 0, "2"},
         {2.5, 5, 0, "3"},
         {-2.5, 5, 0, "-3"},
-        {0.285, 10, 2, "0.28"},  /* the double lies below */
-        {1.115, 10, 2, "1.11"},  /* so does this; a product with 100 would say 1.12 */
+        {0.285, 10, 2, "0.28"}, /* the double lies below */
+        {1.115, 10, 2, "1.11"}, /* so does this; a product with 100 would say 1.12 */
         {0.125, 10, 2, "0.13"},
         {999.99, 5, 2, "999.99"},
         {1000, 5, 2, NULL},

@@ -11,7 +11,8 @@ enum { ALIGN_BYTES = 64 };
 
 static atomic_int_least64_t live_bytes; /* relaxed: a count */
 
-static void *system_alloc(struct gar_memory *self, int64_t bytes, int64_t *out_capacity, struct gar_error *err)
+static void *system_alloc(struct gar_memory *self, int64_t bytes, int64_t *out_capacity,
+                          struct gar_error *err)
 {
     (void)self;
     void *data = NULL;
@@ -19,7 +20,8 @@ static void *system_alloc(struct gar_memory *self, int64_t bytes, int64_t *out_c
         gar_error_nomem(err, bytes);
         return NULL;
     }
-    const int64_t capacity = gar_max_i64((bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES, ALIGN_BYTES);
+    const int64_t capacity =
+        gar_max_i64((bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES, ALIGN_BYTES);
     if (gar_alloc_must_fail() || posix_memalign(&data, ALIGN_BYTES, (size_t)capacity) != 0) {
         gar_error_nomem(err, bytes);
         return NULL;

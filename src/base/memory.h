@@ -12,7 +12,8 @@ struct gar_memory;
 struct gar_memory_vtable {
     /* At least `bytes` (>= 0) of memory aligned to 64 bytes, contents undefined; *out_capacity gets its real size.
      * NULL with err set (GAR_ERR_NOMEM naming limit and use) when refused. Threads: any. */
-    void *(*alloc)(struct gar_memory *self, int64_t bytes, int64_t *out_capacity, struct gar_error *err);
+    void *(*alloc)(struct gar_memory *self, int64_t bytes, int64_t *out_capacity,
+                   struct gar_error *err);
     /* Gives back what alloc gave; capacity is what alloc reported. */
     void (*free)(struct gar_memory *self, void *data, int64_t capacity);
     void (*ref)(struct gar_memory *self);
@@ -23,7 +24,8 @@ struct gar_memory {
     const struct gar_memory_vtable *vtable;
 };
 
-GAR_INLINE void *gar_memory_alloc(struct gar_memory *m, int64_t bytes, int64_t *out_capacity, struct gar_error *err)
+GAR_INLINE void *gar_memory_alloc(struct gar_memory *m, int64_t bytes, int64_t *out_capacity,
+                                  struct gar_error *err)
 {
     return m->vtable->alloc(m, bytes, out_capacity, err);
 }

@@ -132,7 +132,8 @@ static bool parse_word(const char *text, int64_t bytes, double *out)
         *out = (double)NAN;
         return true;
     }
-    if ((bytes == 3 && strncasecmp(text, "inf", 3) == 0) || (bytes == 8 && strncasecmp(text, "infinity", 8) == 0)) {
+    if ((bytes == 3 && strncasecmp(text, "inf", 3) == 0) ||
+        (bytes == 8 && strncasecmp(text, "infinity", 8) == 0)) {
         *out = (double)INFINITY;
         return true;
     }
@@ -193,7 +194,9 @@ bool gar_parse_double(const char *text, int64_t bytes, double *out)
         switch (gar_charconv_parse_double(text, bytes, &value)) {
         case GAR_CHARCONV_OK: break;
         case GAR_CHARCONV_INVALID: return false;
-        case GAR_CHARCONV_OUT_OF_RANGE: value = is_huge(text, bytes) ? (double)INFINITY : 0.0; break;
+        case GAR_CHARCONV_OUT_OF_RANGE:
+            value = is_huge(text, bytes) ? (double)INFINITY : 0.0;
+            break;
         }
     }
     *out = is_negative ? -value : value;
@@ -260,5 +263,7 @@ int32_t gar_format_double(double v, char *out)
 int32_t gar_format_float(float v, char *out)
 {
     const int32_t n = format_special((double)v, out);
-    return n != 0 ? n : add_point(out, gar_charconv_format_float(v, needs_exponent((double)v), out, 38));
+    return n != 0
+               ? n
+               : add_point(out, gar_charconv_format_float(v, needs_exponent((double)v), out, 38));
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers and text: limits, special values, round trips, and the parse-number corpus. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
+#include "base/number_text.h"
+
 #include <inttypes.h>
 #include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
-
-#include "base/number_text.h"
 
 static void integers(void **state)
 {
@@ -107,18 +107,20 @@ static void float_words_and_ranges(void **state)
         double v = 0;
         float f = 0;
         const int64_t n = (int64_t)strlen(good[i].text);
-        if (!gar_parse_double(good[i].text, n, &v) || v != good[i].v || !gar_parse_float(good[i].text, n, &f) ||
-            f != (float)good[i].v) {
+        if (!gar_parse_double(good[i].text, n, &v) || v != good[i].v ||
+            !gar_parse_float(good[i].text, n, &f) || f != (float)good[i].v) {
             fail_msg("'%s' gives %g", good[i].text, v);
         }
     }
     double v = 0;
     assert_true(gar_parse_double("-NaN", 4, &v) && isnan(v));
     assert_true(gar_parse_double("-1e-400", 7, &v) && v == 0 && signbit(v));
-    static const char *const bad[] = {"", "+", "-", ".", "e5", "1e", "1e+", "1.5x", "+-1", "nan(1)", "infin", " 1", "1 ", "0x10", "1_0", "1,5"};
+    static const char *const bad[] = {"",    "+",      "-",     ".",  "e5", "1e",   "1e+", "1.5x",
+                                      "+-1", "nan(1)", "infin", " 1", "1 ", "0x10", "1_0", "1,5"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         float f = 0;
-        if (gar_parse_double(bad[i], (int64_t)strlen(bad[i]), &v) || gar_parse_float(bad[i], (int64_t)strlen(bad[i]), &f)) {
+        if (gar_parse_double(bad[i], (int64_t)strlen(bad[i]), &v) ||
+            gar_parse_float(bad[i], (int64_t)strlen(bad[i]), &f)) {
             fail_msg("taken: '%s'", bad[i]);
         }
     }
@@ -131,9 +133,18 @@ static void text_of_floats(void **state)
         double v;
         const char *text;
     } cases[] = {
-        {1.5, "1.5"},         {3.0, "3.0"},     {-0.0, "-0.0"},           {0.1, "0.1"},       {100000.0, "100000.0"},
-        {1e300, "1e+300"},    {1e16, "1e+16"},  {1e15, "1000000000000000.0"}, {1e-4, "0.0001"},   {1e-5, "1e-05"},
-        {5e-324, "5e-324"},   {1.7976931348623157e308, "1.7976931348623157e+308"},
+        {1.5, "1.5"},
+        {3.0, "3.0"},
+        {-0.0, "-0.0"},
+        {0.1, "0.1"},
+        {100000.0, "100000.0"},
+        {1e300, "1e+300"},
+        {1e16, "1e+16"},
+        {1e15, "1000000000000000.0"},
+        {1e-4, "0.0001"},
+        {1e-5, "1e-05"},
+        {5e-324, "5e-324"},
+        {1.7976931348623157e308, "1.7976931348623157e+308"},
         {123456789012345.67, "123456789012345.67"},
     };
     char text[41];

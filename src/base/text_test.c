@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Growing text and UTF-8. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -97,7 +97,8 @@ static void every_code_point(void **state)
         int32_t size = 0;
         const int32_t n = gar_utf8_encode(c, out);
         const bool is_surrogate = c >= 0xd800 && c <= 0xdfff;
-        if (gar_utf8_valid(out, n) == is_surrogate || (!is_surrogate && (gar_utf8_decode(out, n, &size) != c || size != n))) {
+        if (gar_utf8_valid(out, n) == is_surrogate ||
+            (!is_surrogate && (gar_utf8_decode(out, n, &size) != c || size != n))) {
             fail_msg("U+%x", (unsigned)c);
         }
     }
@@ -128,8 +129,10 @@ static void counting(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_grows),       cmocka_unit_test(refused_growth_is_remembered),
-        cmocka_unit_test(ill_formed_text_is_found), cmocka_unit_test(every_code_point),
+        cmocka_unit_test(text_grows),
+        cmocka_unit_test(refused_growth_is_remembered),
+        cmocka_unit_test(ill_formed_text_is_found),
+        cmocka_unit_test(every_code_point),
         cmocka_unit_test(counting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,6 @@
 #include "base/utf8.h"
 
 #include <string.h>
-
 #include <utf8proc.h>
 
 #include "base/bits.h"
@@ -30,7 +29,10 @@ static int64_t check_sequence(const uint8_t *p, int64_t left)
     }
     low = lead == 0xf0 ? 0x90 : low;
     high = lead == 0xf4 ? 0x8f : high;
-    return left >= 4 && p[1] >= low && p[1] <= high && (p[2] & 0xc0) == 0x80 && (p[3] & 0xc0) == 0x80 ? 4 : 0;
+    return left >= 4 && p[1] >= low && p[1] <= high && (p[2] & 0xc0) == 0x80 &&
+                   (p[3] & 0xc0) == 0x80
+               ? 4
+               : 0;
 }
 
 int64_t gar_utf8_first_bad(const void *data, int64_t bytes)
@@ -39,8 +41,8 @@ int64_t gar_utf8_first_bad(const void *data, int64_t bytes)
     int64_t i = 0;
     while (i < bytes) {
         while (i + 32 <= bytes) {
-            const uint64_t any = gar_load_u64(p + i) | gar_load_u64(p + i + 8) | gar_load_u64(p + i + 16) |
-                                 gar_load_u64(p + i + 24);
+            const uint64_t any = gar_load_u64(p + i) | gar_load_u64(p + i + 8) |
+                                 gar_load_u64(p + i + 16) | gar_load_u64(p + i + 24);
             if ((any & HIGH_BITS) != 0) {
                 break;
             }

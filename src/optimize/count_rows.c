@@ -11,15 +11,16 @@ static bool counts_rows(const struct gar_expr *expr)
     }
     return gar_expr_is_call(expr, "count") &&
            (expr->arg_count == 0 ||
-            (expr->arg_count == 1 && expr->args[0]->kind == GAR_EXPR_LITERAL && expr->args[0]->value.is_valid));
+            (expr->arg_count == 1 && expr->args[0]->kind == GAR_EXPR_LITERAL &&
+             expr->args[0]->value.is_valid));
 }
 
 /* The number of rows, or -1 when it is not known or not all that is asked for. */
 static int64_t known_count(const struct gar_plan *node)
 {
     const struct gar_plan *scan = node->kind == GAR_PLAN_AGGREGATE ? node->inputs[0] : NULL;
-    if (scan == NULL || node->key_count > 0 || scan->kind != GAR_PLAN_SCAN || scan->filter != NULL || scan->limit >= 0 ||
-        scan->provider->vtable->row_count == NULL) {
+    if (scan == NULL || node->key_count > 0 || scan->kind != GAR_PLAN_SCAN ||
+        scan->filter != NULL || scan->limit >= 0 || scan->provider->vtable->row_count == NULL) {
         return -1;
     }
     for (int64_t i = 0; i < node->expr_count; i++) {
@@ -40,8 +41,8 @@ static enum gar_status one_row(struct gar_schema *schema, int64_t rows, struct g
     return gar_batch_new(schema, columns, 1, out, err);
 }
 
-static enum gar_status scan_of(struct gar_schema *schema, struct gar_batch *batch, struct gar_plan **out,
-                               struct gar_error *err)
+static enum gar_status scan_of(struct gar_schema *schema, struct gar_batch *batch,
+                               struct gar_plan **out, struct gar_error *err)
 {
     struct gar_scan_provider *provider = NULL;
     GAR_TRY(gar_memory_provider_new(schema, &batch, 1, &provider, err));
@@ -50,7 +51,8 @@ static enum gar_status scan_of(struct gar_schema *schema, struct gar_batch *batc
     return status;
 }
 
-static enum gar_status count_node(const struct gar_plan *node, struct gar_plan **out, struct gar_error *err)
+static enum gar_status count_node(const struct gar_plan *node, struct gar_plan **out,
+                                  struct gar_error *err)
 {
     const int64_t rows = known_count(node);
     if (rows < 0) {
@@ -74,7 +76,8 @@ static enum gar_status count_node(const struct gar_plan *node, struct gar_plan *
     return status;
 }
 
-enum gar_status gar_rule_count_rows(const struct gar_plan *plan, struct gar_plan **out, struct gar_error *err)
+enum gar_status gar_rule_count_rows(const struct gar_plan *plan, struct gar_plan **out,
+                                    struct gar_error *err)
 {
     return gar_plan_map(plan, count_node, out, err);
 }

@@ -11,11 +11,13 @@
 
 static bool is_comparison(const struct gar_expr *expr)
 {
-    return expr->kind == GAR_EXPR_CALL && strcmp(gar_function_info(expr->function)->group, "comparison") == 0;
+    return expr->kind == GAR_EXPR_CALL &&
+           strcmp(gar_function_info(expr->function)->group, "comparison") == 0;
 }
 
 /* The value of a constant; NULL in *out when it has none. */
-static enum gar_status fold(const struct gar_expr *expr, bool may_adapt, struct gar_expr **out, struct gar_error *err)
+static enum gar_status fold(const struct gar_expr *expr, bool may_adapt, struct gar_expr **out,
+                            struct gar_error *err)
 {
     struct gar_value value = {0};
     if (gar_expr_fold(expr, &value, NULL) < 0) {
@@ -36,17 +38,21 @@ static enum gar_status fold(const struct gar_expr *expr, bool may_adapt, struct 
 
 static bool is_foldable(const struct gar_expr *expr, bool may_adapt)
 {
-    if (expr->kind == GAR_EXPR_LITERAL || expr->kind == GAR_EXPR_ALIAS || !gar_expr_is_constant(expr)) {
+    if (expr->kind == GAR_EXPR_LITERAL || expr->kind == GAR_EXPR_ALIAS ||
+        !gar_expr_is_constant(expr)) {
         return false;
     }
-    const bool is_cast_literal = expr->kind == GAR_EXPR_CAST && expr->args[0]->kind == GAR_EXPR_LITERAL;
+    const bool is_cast_literal =
+        expr->kind == GAR_EXPR_CAST && expr->args[0]->kind == GAR_EXPR_LITERAL;
     return may_adapt || !is_cast_literal || !gar_type_is_integer(expr->type);
 }
 
-static enum gar_status fold_node(const struct gar_expr *expr, void *context, struct gar_expr **out, struct gar_error *err);
+static enum gar_status fold_node(const struct gar_expr *expr, void *context, struct gar_expr **out,
+                                 struct gar_error *err);
 
 /* An argument of a comparison. */
-static enum gar_status fold_compared(const struct gar_expr *expr, struct gar_expr **out, struct gar_error *err)
+static enum gar_status fold_compared(const struct gar_expr *expr, struct gar_expr **out,
+                                     struct gar_error *err)
 {
     if (is_foldable(expr, true)) {
         GAR_TRY(fold(expr, true, out, err));
@@ -54,7 +60,8 @@ static enum gar_status fold_compared(const struct gar_expr *expr, struct gar_exp
     return *out != NULL ? GAR_OK : gar_expr_rewrite(expr, fold_node, NULL, out, err);
 }
 
-static enum gar_status fold_comparison(const struct gar_expr *expr, struct gar_expr **out, struct gar_error *err)
+static enum gar_status fold_comparison(const struct gar_expr *expr, struct gar_expr **out,
+                                       struct gar_error *err)
 {
     struct gar_expr *args[3] = {NULL, NULL, NULL};
     enum gar_status status = GAR_OK;
@@ -74,7 +81,8 @@ static enum gar_status fold_comparison(const struct gar_expr *expr, struct gar_e
     return status;
 }
 
-static enum gar_status fold_node(const struct gar_expr *expr, void *context, struct gar_expr **out, struct gar_error *err)
+static enum gar_status fold_node(const struct gar_expr *expr, void *context, struct gar_expr **out,
+                                 struct gar_error *err)
 {
     (void)context;
     if (is_foldable(expr, false)) {
@@ -86,8 +94,8 @@ static enum gar_status fold_node(const struct gar_expr *expr, void *context, str
     return is_comparison(expr) && expr->arg_count <= 3 ? fold_comparison(expr, out, err) : GAR_OK;
 }
 
-static enum gar_status fold_expr(struct gar_expr *expr, const struct gar_schema *schema, struct gar_expr **out,
-                                 struct gar_error *err)
+static enum gar_status fold_expr(struct gar_expr *expr, const struct gar_schema *schema,
+                                 struct gar_expr **out, struct gar_error *err)
 {
     (void)schema;
     struct gar_expr *bare = gar_expr_strip_alias(expr);
@@ -100,12 +108,14 @@ static enum gar_status fold_expr(struct gar_expr *expr, const struct gar_schema 
     return gar_expr_rewrite(expr, fold_node, NULL, out, err);
 }
 
-static enum gar_status fold_plan_node(const struct gar_plan *node, struct gar_plan **out, struct gar_error *err)
+static enum gar_status fold_plan_node(const struct gar_plan *node, struct gar_plan **out,
+                                      struct gar_error *err)
 {
     return gar_plan_map_exprs(node, fold_expr, out, err);
 }
 
-enum gar_status gar_rule_fold_constants(const struct gar_plan *plan, struct gar_plan **out, struct gar_error *err)
+enum gar_status gar_rule_fold_constants(const struct gar_plan *plan, struct gar_plan **out,
+                                        struct gar_error *err)
 {
     return gar_plan_map(plan, fold_plan_node, out, err);
 }

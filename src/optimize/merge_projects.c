@@ -38,7 +38,8 @@ static void count_use(const char *name, void *context)
 }
 
 /* Would inlining compute an inner expression more than once? */
-static bool computes_twice(const struct gar_plan *outer, const struct gar_plan *inner, int64_t *uses)
+static bool computes_twice(const struct gar_plan *outer, const struct gar_plan *inner,
+                           int64_t *uses)
 {
     struct use_count c = {.schema = inner->schema, .uses = uses};
     for (int64_t i = 0; i < outer->expr_count; i++) {
@@ -64,8 +65,8 @@ static bool inlines_literal(const struct gar_plan *inner, const int64_t *uses)
     return false;
 }
 
-static enum gar_status inline_exprs(const struct gar_plan *outer, const struct gar_plan *inner, struct gar_expr **exprs,
-                                    bool *is_deep, struct gar_error *err)
+static enum gar_status inline_exprs(const struct gar_plan *outer, const struct gar_plan *inner,
+                                    struct gar_expr **exprs, bool *is_deep, struct gar_error *err)
 {
     for (int64_t i = 0; i < outer->expr_count; i++) {
         struct gar_expr *inlined = NULL;
@@ -77,22 +78,24 @@ static enum gar_status inline_exprs(const struct gar_plan *outer, const struct g
             return GAR_OK;
         }
         GAR_TRY(inlining);
-        const enum gar_status status = gar_expr_named(inlined, outer->schema->fields[i].name, &exprs[i], err);
+        const enum gar_status status =
+            gar_expr_named(inlined, outer->schema->fields[i].name, &exprs[i], err);
         gar_expr_unref(inlined);
         GAR_TRY(status);
     }
     return GAR_OK;
 }
 
-static enum gar_status merge(const struct gar_plan *outer, const struct gar_plan *inner, struct gar_plan **out,
-                             struct gar_error *err)
+static enum gar_status merge(const struct gar_plan *outer, const struct gar_plan *inner,
+                             struct gar_plan **out, struct gar_error *err)
 {
     int64_t *uses = gar_calloc(inner->expr_count, (int64_t)sizeof *uses);
     struct gar_expr **exprs = gar_calloc(outer->expr_count, (int64_t)sizeof *exprs);
     enum gar_status status = GAR_OK;
     bool is_deep = false;
     if (uses == NULL || exprs == NULL) {
-        status = gar_error_nomem(err, (inner->expr_count + outer->expr_count) * (int64_t)sizeof *uses);
+        status =
+            gar_error_nomem(err, (inner->expr_count + outer->expr_count) * (int64_t)sizeof *uses);
     } else if (!computes_twice(outer, inner, uses) && !inlines_literal(inner, uses)) {
         status = inline_exprs(outer, inner, exprs, &is_deep, err);
         if (status >= 0 && !is_deep) {
@@ -104,7 +107,8 @@ static enum gar_status merge(const struct gar_plan *outer, const struct gar_plan
     return status;
 }
 
-static enum gar_status merge_node(const struct gar_plan *node, struct gar_plan **out, struct gar_error *err)
+static enum gar_status merge_node(const struct gar_plan *node, struct gar_plan **out,
+                                  struct gar_error *err)
 {
     if (node->kind != GAR_PLAN_PROJECT) {
         return GAR_OK;
@@ -113,10 +117,12 @@ static enum gar_status merge_node(const struct gar_plan *node, struct gar_plan *
         *out = gar_plan_ref(node->inputs[0]);
         return GAR_OK;
     }
-    return node->inputs[0]->kind == GAR_PLAN_PROJECT ? merge(node, node->inputs[0], out, err) : GAR_OK;
+    return node->inputs[0]->kind == GAR_PLAN_PROJECT ? merge(node, node->inputs[0], out, err)
+                                                     : GAR_OK;
 }
 
-enum gar_status gar_rule_merge_projects(const struct gar_plan *plan, struct gar_plan **out, struct gar_error *err)
+enum gar_status gar_rule_merge_projects(const struct gar_plan *plan, struct gar_plan **out,
+                                        struct gar_error *err)
 {
     return gar_plan_map(plan, merge_node, out, err);
 }

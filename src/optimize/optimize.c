@@ -40,7 +40,8 @@ static bool is_disabled(const char *name, const char *const *disabled)
 }
 
 /* Applies one rule to *plan (replaced). */
-static enum gar_status apply_rule(int64_t rule, struct gar_plan **plan, bool *fired, struct gar_error *err)
+static enum gar_status apply_rule(int64_t rule, struct gar_plan **plan, bool *fired,
+                                  struct gar_error *err)
 {
     struct gar_plan *next = NULL;
     GAR_TRY(rules[rule].apply(*plan, &next, err));
@@ -50,8 +51,10 @@ static enum gar_status apply_rule(int64_t rule, struct gar_plan **plan, bool *fi
     }
     if (!gar_schema_equal(next->schema, (*plan)->schema)) {
         gar_plan_unref(next);
-        return gar_error_set(err, GAR_ERR_INTERNAL,
-                             "the rule %s changed the columns of the plan; switch it off and report this", rules[rule].name);
+        return gar_error_set(
+            err, GAR_ERR_INTERNAL,
+            "the rule %s changed the columns of the plan; switch it off and report this",
+            rules[rule].name);
     }
     gar_plan_unref(*plan);
     *plan = next;
@@ -59,8 +62,8 @@ static enum gar_status apply_rule(int64_t rule, struct gar_plan **plan, bool *fi
     return GAR_OK;
 }
 
-enum gar_status gar_optimize(const struct gar_plan *plan, const char *const *disabled, struct gar_strbuf *fired,
-                             struct gar_plan **out, struct gar_error *err)
+enum gar_status gar_optimize(const struct gar_plan *plan, const char *const *disabled,
+                             struct gar_strbuf *fired, struct gar_plan **out, struct gar_error *err)
 {
     bool has_fired[GAR_COUNT_OF(rules)] = {false};
     struct gar_plan *current = gar_plan_ref(plan);
@@ -69,8 +72,9 @@ enum gar_status gar_optimize(const struct gar_plan *plan, const char *const *dis
         has_changed = false;
         for (int64_t i = 0; i < GAR_COUNT_OF(rules); i++) {
             bool rule_fired = false;
-            const enum gar_status status =
-                is_disabled(rules[i].name, disabled) ? GAR_OK : apply_rule(i, &current, &rule_fired, err);
+            const enum gar_status status = is_disabled(rules[i].name, disabled)
+                                               ? GAR_OK
+                                               : apply_rule(i, &current, &rule_fired, err);
             if (status < 0) {
                 gar_plan_unref(current);
                 return status;

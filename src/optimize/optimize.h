@@ -11,6 +11,7 @@ const char *gar_optimize_rule_name(int64_t i);
 /* Applies all rules but those named in disabled (NULL-terminated array or NULL). fired, if given, gets the names of
  * the rules that changed something, comma-separated. Results of the plan stay equal. Threads: any; never blocks. */
 GAR_MUST_USE enum gar_status gar_optimize(const struct gar_plan *plan, const char *const *disabled,
-                                          struct gar_strbuf *fired, struct gar_plan **out, struct gar_error *err);
+                                          struct gar_strbuf *fired, struct gar_plan **out,
+                                          struct gar_error *err);
 
 #endif

@@ -35,7 +35,8 @@ static struct gar_expr *lit(int64_t v)
 
 static struct gar_expr *truth(bool v)
 {
-    return literal((struct gar_value){.type = gar_type_of(GAR_BOOL), .is_valid = true, .boolean = v});
+    return literal(
+        (struct gar_value){.type = gar_type_of(GAR_BOOL), .is_valid = true, .boolean = v});
 }
 
 /* Moves a and b (may be NULL). */
@@ -43,13 +44,19 @@ static struct gar_expr *call(const char *function, struct gar_expr *a, struct ga
 {
     struct gar_expr *const args[2] = {a, b};
     struct gar_expr *e = NULL;
-    assert_int_equal(gar_expr_new_call_by_name(function, args, a == NULL ? 0 : b == NULL ? 1 : 2, &e, NULL), GAR_OK);
+    assert_int_equal(gar_expr_new_call_by_name(function, args,
+                                               a == NULL   ? 0
+                                               : b == NULL ? 1
+                                                           : 2,
+                                               &e, NULL),
+                     GAR_OK);
     gar_expr_unref(a);
     gar_expr_unref(b);
     return e;
 }
 
-static struct gar_expr *when(struct gar_expr *condition, struct gar_expr *then, struct gar_expr *otherwise)
+static struct gar_expr *when(struct gar_expr *condition, struct gar_expr *then,
+                             struct gar_expr *otherwise)
 {
     struct gar_expr *const args[3] = {condition, then, otherwise};
     struct gar_expr *e = NULL;
@@ -144,10 +151,13 @@ static struct gar_plan *sort(struct gar_plan *input, struct gar_expr *key)
     return p;
 }
 
-static struct gar_plan *group(struct gar_plan *input, struct gar_expr *key, struct gar_expr *aggregate)
+static struct gar_plan *group(struct gar_plan *input, struct gar_expr *key,
+                              struct gar_expr *aggregate)
 {
     struct gar_plan *p = NULL;
-    assert_int_equal(gar_plan_aggregate(input, &key, key == NULL ? 0 : 1, &aggregate, aggregate == NULL ? 0 : 1, &p, NULL), GAR_OK);
+    assert_int_equal(gar_plan_aggregate(input, &key, key == NULL ? 0 : 1, &aggregate,
+                                        aggregate == NULL ? 0 : 1, &p, NULL),
+                     GAR_OK);
     gar_expr_unref(key);
     gar_expr_unref(aggregate);
     gar_plan_unref(input);
@@ -175,7 +185,7 @@ static struct gar_plan *concat(struct gar_plan *a, struct gar_plan *b)
 
 /* ---- checking ---- */
 
-#define M "Scan memory (0 rows) columns "
+#define M   "Scan memory (0 rows) columns "
 #define ALL M "[a, b, i, s, t]"
 
 static void print(const struct gar_plan *plan, struct gar_strbuf *out)
@@ -216,11 +226,13 @@ static void check(struct gar_plan *plan, const char *expected)
 static void folding(void **state)
 {
     (void)state;
-    check(filter(table(), call("greater", col("a"), call("add", lit(1), lit(2)))), ALL " filter a > 3");
+    check(filter(table(), call("greater", col("a"), call("add", lit(1), lit(2)))),
+          ALL " filter a > 3");
     /* the type of a computed integer does not adapt to the column beside it */
     check(project2(table(), alias(call("add", col("i"), call("add", lit(1), lit(2))), "x"), NULL),
           "Project i + cast(3 as int64) as x\n  " M "[i]");
-    check(project2(table(), call("multiply", lit(2), lit(3)), NULL), "Project 6 as multiply\n  " M "[]");
+    check(project2(table(), call("multiply", lit(2), lit(3)), NULL),
+          "Project 6 as multiply\n  " M "[]");
     /* what fails is left for the rows */
     check(project2(table(), alias(call("add", lit(INT64_MAX), lit(1)), "x"), NULL),
           "Project 9223372036854775807 + 1 as x\n  " M "[]");
@@ -229,32 +241,43 @@ static void folding(void **state)
 static void simplification(void **state)
 {
     (void)state;
-    check(filter(table(), call("and", truth(true), call("greater", col("a"), lit(1)))), ALL " filter a > 1");
+    check(filter(table(), call("and", truth(true), call("greater", col("a"), lit(1)))),
+          ALL " filter a > 1");
     check(filter(table(), call("or", col("t"), truth(true))), ALL);
     check(filter(table(), call("and", col("t"), truth(false))), ALL);
     check(filter(table(), call("not", call("not", col("t"), NULL), NULL)), ALL " filter t");
-    check(filter(table(), call("not", call("equal", col("a"), lit(1)), NULL)), ALL " filter a <> 1");
-    check(filter(table(), call("not", call("less", col("a"), lit(1)), NULL)), ALL " filter not a < 1");
-    check(filter(table(), call("not", call("is_null", col("a"), NULL), NULL)), ALL " filter a is not null");
+    check(filter(table(), call("not", call("equal", col("a"), lit(1)), NULL)),
+          ALL " filter a <> 1");
+    check(filter(table(), call("not", call("less", col("a"), lit(1)), NULL)),
+          ALL " filter not a < 1");
+    check(filter(table(), call("not", call("is_null", col("a"), NULL), NULL)),
+          ALL " filter a is not null");
     check(filter(table(), call("less", lit(5), col("a"))), ALL " filter a > 5");
     check(filter(table(), call("equal", col("t"), truth(true))), ALL " filter t");
     check(filter(table(), call("equal", col("t"), truth(false))), ALL " filter not t");
     check(filter(table(), call("greater", cast(col("a"), GAR_INT64), lit(1))), ALL " filter a > 1");
-    check(project2(table(), alias(when(truth(false), col("a"), col("b")), "x"), NULL), "Project b as x\n  " M "[b]");
+    check(project2(table(), alias(when(truth(false), col("a"), col("b")), "x"), NULL),
+          "Project b as x\n  " M "[b]");
 }
 
 static void filters_go_down(void **state)
 {
     (void)state;
-    check(filter(project2(table(), alias(col("a"), "x"), col("s")), call("greater", col("x"), lit(1))),
+    check(filter(project2(table(), alias(col("a"), "x"), col("s")),
+                 call("greater", col("x"), lit(1))),
           "Project a as x, s\n  " M "[a, s] filter a > 1");
-    check(filter(sort(table(), col("a")), call("greater", col("b"), lit(1))), "Sort a\n  " ALL " filter b > 1");
-    check(filter(filter(table(), call("greater", col("a"), lit(1))), call("less", col("b"), lit(9))),
-          ALL " filter a > 1 and b < 9");
-    check(filter(concat(table(), table()), col("t")), "Concat\n  " ALL " filter t\n  " ALL " filter t");
+    check(filter(sort(table(), col("a")), call("greater", col("b"), lit(1))),
+          "Sort a\n  " ALL " filter b > 1");
+    check(
+        filter(filter(table(), call("greater", col("a"), lit(1))), call("less", col("b"), lit(9))),
+        ALL " filter a > 1 and b < 9");
+    check(filter(concat(table(), table()), col("t")),
+          "Concat\n  " ALL " filter t\n  " ALL " filter t");
     check(filter(distinct(table(), NULL), col("t")), "Distinct\n  " ALL " filter t");
-    check(filter(distinct(table(), col("a")), call("greater", col("a"), lit(1))), "Distinct on a\n  " ALL " filter a > 1");
-    check(filter(group(table(), col("s"), alias(call("sum", col("a"), NULL), "n")), call("equal", col("s"), col("s"))),
+    check(filter(distinct(table(), col("a")), call("greater", col("a"), lit(1))),
+          "Distinct on a\n  " ALL " filter a > 1");
+    check(filter(group(table(), col("s"), alias(call("sum", col("a"), NULL), "n")),
+                 call("equal", col("s"), col("s"))),
           "Aggregate sum(a) as n by s\n  " M "[a, s] filter s = s");
 }
 
@@ -263,17 +286,21 @@ static void filters_stay(void **state)
     (void)state;
     check(filter(limit(table(), 0, 5), col("t")), "Filter t\n  Limit 5\n    " ALL " limit 5");
     check(filter(distinct(table(), col("a")), col("t")), "Filter t\n  Distinct on a\n    " ALL);
-    check(filter(group(table(), col("s"), alias(call("sum", col("a"), NULL), "n")), call("greater", col("n"), lit(1))),
+    check(filter(group(table(), col("s"), alias(call("sum", col("a"), NULL), "n")),
+                 call("greater", col("n"), lit(1))),
           "Filter n > 1\n  Aggregate sum(a) as n by s\n    " M "[a, s]");
-    check(filter(group(table(), NULL, alias(call("sum", col("a"), NULL), "n")), call("greater", col("n"), lit(1))),
+    check(filter(group(table(), NULL, alias(call("sum", col("a"), NULL), "n")),
+                 call("greater", col("n"), lit(1))),
           "Filter n > 1\n  Aggregate sum(a) as n\n    " M "[a]");
     /* a cast may fail on rows that the filter below removes */
     check(filter(filter(table(), col("t")), call("greater", cast(col("s"), GAR_INT64), lit(3))),
           "Filter cast(s as int64) > 3\n  " ALL " filter t");
     /* but alone it may go into the scan */
-    check(filter(table(), call("greater", cast(col("s"), GAR_INT64), lit(3))), ALL " filter cast(s as int64) > 3");
+    check(filter(table(), call("greater", cast(col("s"), GAR_INT64), lit(3))),
+          ALL " filter cast(s as int64) > 3");
     /* a long expression is not computed twice */
-    struct gar_expr *heavy = call("add", call("multiply", col("a"), col("b")), call("multiply", col("b"), col("b")));
+    struct gar_expr *heavy =
+        call("add", call("multiply", col("a"), col("b")), call("multiply", col("b"), col("b")));
     check(filter(with(table(), alias(heavy, "x")), call("greater", col("x"), lit(1))),
           "Filter x > 1\n  Project a, b, i, s, t, a * b + b * b as x\n    " ALL);
 }
@@ -282,7 +309,8 @@ static void limits(void **state)
 {
     (void)state;
     check(limit(project2(table(), col("a"), NULL), 0, 5), "Limit 5\n  " M "[a] limit 5");
-    check(limit(project2(table(), alias(col("a"), "x"), NULL), 2, 5), "Project a as x\n  Limit 5 offset 2\n    " M "[a] limit 7");
+    check(limit(project2(table(), alias(col("a"), "x"), NULL), 2, 5),
+          "Project a as x\n  Limit 5 offset 2\n    " M "[a] limit 7");
     check(limit(limit(table(), 3, 10), 2, 20), "Limit 8 offset 5\n  " ALL " limit 13");
     check(limit(limit(table(), 0, 3), 5, -1), ALL);
     check(limit(sort(table(), col("a")), 0, 5), "Sort a limit 5\n  " ALL);
@@ -291,7 +319,8 @@ static void limits(void **state)
     check(limit(table(), 4, -1), "Offset 4\n  " ALL);
     check(limit(table(), 0, 0), ALL);
     check(limit(concat(table(), table()), 1, 2),
-          "Limit 2 offset 1\n  Concat\n    Limit 3\n      " ALL " limit 3\n    Limit 3\n      " ALL " limit 3");
+          "Limit 2 offset 1\n  Concat\n    Limit 3\n      " ALL " limit 3\n    Limit 3\n      " ALL
+          " limit 3");
     check(limit(distinct(table(), NULL), 0, 5), "Limit 5\n  Distinct\n    " ALL);
     check(limit(table(), 5, INT64_MAX), "Limit 9223372036854775807 offset 5\n  " ALL);
 }
@@ -301,32 +330,40 @@ static void projections(void **state)
     (void)state;
     check(project2(with(table(), alias(call("add", col("a"), col("b")), "x")), col("x"), NULL),
           "Project a + b as x\n  " M "[a, b]");
-    check(project2(with(table(), alias(call("add", col("a"), col("b")), "x")), alias(call("multiply", col("x"), col("x")), "y"), NULL),
+    check(project2(with(table(), alias(call("add", col("a"), col("b")), "x")),
+                   alias(call("multiply", col("x"), col("x")), "y"), NULL),
           "Project x * x as y\n  Project a + b as x\n    " M "[a, b]");
     check(project2(table(), col("s"), col("a")), M "[s, a]");
-    check(project2(project2(table(), col("a"), alias(lit(1), "one")), call("add", col("one"), col("a")), NULL),
+    check(project2(project2(table(), col("a"), alias(lit(1), "one")),
+                   call("add", col("one"), col("a")), NULL),
           "Project one + a\n  Project a, 1 as one\n    " M "[a]");
 }
 
 static void columns(void **state)
 {
     (void)state;
-    check(project2(filter(table(), call("greater", col("b"), lit(1))), col("a"), NULL), M "[a] filter b > 1");
-    check(project2(sort(table(), col("b")), col("a"), NULL), "Project a\n  Sort b\n    " M "[a, b]");
+    check(project2(filter(table(), call("greater", col("b"), lit(1))), col("a"), NULL),
+          M "[a] filter b > 1");
+    check(project2(sort(table(), col("b")), col("a"), NULL),
+          "Project a\n  Sort b\n    " M "[a, b]");
     check(project2(concat(table(), filter(table(), cast(col("s"), GAR_BOOL))), col("a"), NULL),
           "Concat\n  " M "[a]\n  " M "[a] filter cast(s as bool)");
-    check(project2(group(table(), col("s"), alias(call("sum", col("a"), NULL), "n")), col("s"), NULL),
-          "Aggregate by s\n  " M "[s]");
+    check(
+        project2(group(table(), col("s"), alias(call("sum", col("a"), NULL), "n")), col("s"), NULL),
+        "Aggregate by s\n  " M "[s]");
     check(project2(distinct(table(), NULL), col("a"), NULL), "Project a\n  Distinct\n    " ALL);
-    check(group(sort(table(), col("b")), NULL, call("count", NULL, NULL)), "Aggregate count(*)\n  Sort b\n    " M "[b]");
+    check(group(sort(table(), col("b")), NULL, call("count", NULL, NULL)),
+          "Aggregate count(*)\n  Sort b\n    " M "[b]");
 }
 
 static void counts(void **state)
 {
     (void)state;
     check(group(table(), NULL, call("count", NULL, NULL)), "Scan memory (1 rows) columns [count]");
-    check(group(with(table(), alias(lit(1), "x")), NULL, alias(call("count", lit(1), NULL), "n")), "Scan memory (1 rows) columns [n]");
-    check(group(filter(table(), col("t")), NULL, call("count", NULL, NULL)), "Aggregate count(*)\n  " M "[] filter t");
+    check(group(with(table(), alias(lit(1), "x")), NULL, alias(call("count", lit(1), NULL), "n")),
+          "Scan memory (1 rows) columns [n]");
+    check(group(filter(table(), col("t")), NULL, call("count", NULL, NULL)),
+          "Aggregate count(*)\n  " M "[] filter t");
     check(group(table(), NULL, call("count", col("a"), NULL)), "Aggregate count(a)\n  " M "[a]");
 }
 
@@ -338,7 +375,8 @@ static void rules_can_be_switched_off(void **state)
     for (int64_t i = 0; i < gar_optimize_rule_count(); i++) {
         all[i] = gar_optimize_rule_name(i);
     }
-    struct gar_plan *plan = project2(filter(table(), call("and", truth(true), col("t"))), col("a"), NULL);
+    struct gar_plan *plan =
+        project2(filter(table(), call("and", truth(true), col("t"))), col("a"), NULL);
     struct gar_plan *out = NULL;
     struct gar_strbuf fired = {0};
     assert_int_equal(gar_optimize(plan, all, &fired, &out, NULL), GAR_OK);
@@ -360,7 +398,8 @@ static void refused_memory(void **state)
         limit(project2(filter(sort(concat(with(table(), alias(call("add", col("a"), lit(1)), "x")),
                                           with(filter(table(), col("t")), alias(lit(2), "x"))),
                                    col("x")),
-                              call("and", call("less", lit(1), col("x")), call("not", call("equal", col("a"), lit(1)), NULL))),
+                              call("and", call("less", lit(1), col("x")),
+                                   call("not", call("equal", col("a"), lit(1)), NULL))),
                        alias(col("x"), "y"), col("s")),
               1, 5);
     for (int64_t n = 1; n < 100000; n++) {
@@ -382,11 +421,16 @@ static void refused_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(folding),      cmocka_unit_test(simplification),
-        cmocka_unit_test(filters_go_down), cmocka_unit_test(filters_stay),
-        cmocka_unit_test(limits),       cmocka_unit_test(projections),
-        cmocka_unit_test(columns),      cmocka_unit_test(counts),
-        cmocka_unit_test(rules_can_be_switched_off), cmocka_unit_test(refused_memory),
+        cmocka_unit_test(folding),
+        cmocka_unit_test(simplification),
+        cmocka_unit_test(filters_go_down),
+        cmocka_unit_test(filters_stay),
+        cmocka_unit_test(limits),
+        cmocka_unit_test(projections),
+        cmocka_unit_test(columns),
+        cmocka_unit_test(counts),
+        cmocka_unit_test(rules_can_be_switched_off),
+        cmocka_unit_test(refused_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

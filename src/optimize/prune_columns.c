@@ -35,8 +35,8 @@ static bool *new_flags(int64_t count, struct gar_error *err)
     return flags;
 }
 
-static enum gar_status prune_scan(const struct gar_plan *scan, const bool *wanted, struct gar_plan **out,
-                                  struct gar_error *err)
+static enum gar_status prune_scan(const struct gar_plan *scan, const bool *wanted,
+                                  struct gar_plan **out, struct gar_error *err)
 {
     int64_t *columns = gar_calloc(scan->schema->count, (int64_t)sizeof *columns);
     if (columns == NULL) {
@@ -59,8 +59,9 @@ static enum gar_status prune_scan(const struct gar_plan *scan, const bool *wante
 }
 
 /* The input of `plan` with what exprs use, and what is wanted of the input itself (may be NULL). */
-static enum gar_status prune_input(const struct gar_plan *plan, struct gar_expr *const *exprs, int64_t count,
-                                   const bool *wanted, struct gar_plan **out, struct gar_error *err)
+static enum gar_status prune_input(const struct gar_plan *plan, struct gar_expr *const *exprs,
+                                   int64_t count, const bool *wanted, struct gar_plan **out,
+                                   struct gar_error *err)
 {
     const struct gar_schema *schema = plan->inputs[0]->schema;
     struct marks m = {.schema = schema, .wanted = new_flags(schema->count, err)};
@@ -79,8 +80,8 @@ static enum gar_status prune_input(const struct gar_plan *plan, struct gar_expr 
 }
 
 /* Filter, sort, limit, distinct by keys: the output is the input's. */
-static enum gar_status prune_passing(const struct gar_plan *plan, const bool *wanted, struct gar_plan **out,
-                                     struct gar_error *err)
+static enum gar_status prune_passing(const struct gar_plan *plan, const bool *wanted,
+                                     struct gar_plan **out, struct gar_error *err)
 {
     struct gar_plan *input = NULL;
     GAR_TRY(prune_input(plan, plan->exprs, plan->expr_count, wanted, &input, err));
@@ -90,7 +91,8 @@ static enum gar_status prune_passing(const struct gar_plan *plan, const bool *wa
 }
 
 /* Nodes that need all of their input: distinct of whole rows, write. */
-static enum gar_status prune_whole(const struct gar_plan *plan, struct gar_plan **out, struct gar_error *err)
+static enum gar_status prune_whole(const struct gar_plan *plan, struct gar_plan **out,
+                                   struct gar_error *err)
 {
     const int64_t count = plan->inputs[0]->schema->count;
     bool *all = new_flags(count, err);
@@ -109,8 +111,8 @@ static enum gar_status prune_whole(const struct gar_plan *plan, struct gar_plan 
 }
 
 /* The scan that gives what a projection picks, if it only picks; else NULL in *out. */
-static enum gar_status pick_in_scan(const struct gar_plan *scan, struct gar_expr *const *exprs, int64_t count,
-                                    struct gar_plan **out, struct gar_error *err)
+static enum gar_status pick_in_scan(const struct gar_plan *scan, struct gar_expr *const *exprs,
+                                    int64_t count, struct gar_plan **out, struct gar_error *err)
 {
     int64_t *columns = gar_calloc(count, (int64_t)sizeof *columns);
     if (columns == NULL) {
@@ -118,7 +120,8 @@ static enum gar_status pick_in_scan(const struct gar_plan *scan, struct gar_expr
     }
     bool only_picks = true;
     for (int64_t i = 0; i < count && only_picks; i++) {
-        const int64_t at = exprs[i]->kind == GAR_EXPR_COLUMN ? gar_schema_find(scan->schema, exprs[i]->name) : -1;
+        const int64_t at =
+            exprs[i]->kind == GAR_EXPR_COLUMN ? gar_schema_find(scan->schema, exprs[i]->name) : -1;
         only_picks = at >= 0;
         columns[i] = only_picks ? scan->columns[at] : 0;
     }
@@ -130,8 +133,9 @@ static enum gar_status pick_in_scan(const struct gar_plan *scan, struct gar_expr
     return status;
 }
 
-static enum gar_status project_over(const struct gar_plan *project, struct gar_plan *input, struct gar_expr *const *exprs,
-                                    int64_t count, struct gar_plan **out, struct gar_error *err)
+static enum gar_status project_over(const struct gar_plan *project, struct gar_plan *input,
+                                    struct gar_expr *const *exprs, int64_t count,
+                                    struct gar_plan **out, struct gar_error *err)
 {
     if (count == 0) {
         *out = gar_plan_ref(input); /* only the number of rows is wanted */
@@ -149,8 +153,8 @@ static enum gar_status project_over(const struct gar_plan *project, struct gar_p
     return gar_plan_project_exact(input, exprs, count, out, err);
 }
 
-static enum gar_status prune_project(const struct gar_plan *project, const bool *wanted, struct gar_plan **out,
-                                     struct gar_error *err)
+static enum gar_status prune_project(const struct gar_plan *project, const bool *wanted,
+                                     struct gar_plan **out, struct gar_error *err)
 {
     struct gar_expr **kept = gar_calloc(project->expr_count, (int64_t)sizeof *kept);
     if (kept == NULL) {
@@ -172,8 +176,8 @@ static enum gar_status prune_project(const struct gar_plan *project, const bool 
     return status;
 }
 
-static enum gar_status prune_aggregate(const struct gar_plan *aggregate, const bool *wanted, struct gar_plan **out,
-                                       struct gar_error *err)
+static enum gar_status prune_aggregate(const struct gar_plan *aggregate, const bool *wanted,
+                                       struct gar_plan **out, struct gar_error *err)
 {
     struct gar_expr **kept = gar_calloc(aggregate->expr_count, (int64_t)sizeof *kept);
     if (kept == NULL) {
@@ -181,7 +185,8 @@ static enum gar_status prune_aggregate(const struct gar_plan *aggregate, const b
     }
     int64_t count = 0;
     for (int64_t i = 0; i < aggregate->expr_count; i++) {
-        const bool is_last_chance = i == aggregate->expr_count - 1 && count == 0; /* one row needs one column */
+        const bool is_last_chance =
+            i == aggregate->expr_count - 1 && count == 0; /* one row needs one column */
         if (i < aggregate->key_count || wanted[i] || is_last_chance) {
             kept[count++] = aggregate->exprs[i]; /* borrowed */
         }
@@ -199,8 +204,8 @@ static enum gar_status prune_aggregate(const struct gar_plan *aggregate, const b
 }
 
 /* The plan cut to the wanted columns of `schema`, in order. plan is moved in, also on failure. */
-static enum gar_status cut_to(struct gar_plan *plan, const struct gar_schema *schema, const bool *wanted,
-                              struct gar_plan **out, struct gar_error *err)
+static enum gar_status cut_to(struct gar_plan *plan, const struct gar_schema *schema,
+                              const bool *wanted, struct gar_plan **out, struct gar_error *err)
 {
     struct gar_expr_list columns = {0};
     enum gar_status status = GAR_OK;
@@ -221,8 +226,9 @@ static enum gar_status cut_to(struct gar_plan *plan, const struct gar_schema *sc
     return status;
 }
 
-static enum gar_status prune_inputs(const struct gar_plan *concat, const bool *wanted, struct gar_plan **inputs,
-                                    struct gar_plan **out, struct gar_error *err)
+static enum gar_status prune_inputs(const struct gar_plan *concat, const bool *wanted,
+                                    struct gar_plan **inputs, struct gar_plan **out,
+                                    struct gar_error *err)
 {
     bool has_changed = false;
     for (int64_t i = 0; i < concat->input_count; i++) {
@@ -238,8 +244,8 @@ static enum gar_status prune_inputs(const struct gar_plan *concat, const bool *w
     return gar_plan_with_inputs(concat, inputs, out, err);
 }
 
-static enum gar_status prune_concat(const struct gar_plan *concat, const bool *wanted, struct gar_plan **out,
-                                    struct gar_error *err)
+static enum gar_status prune_concat(const struct gar_plan *concat, const bool *wanted,
+                                    struct gar_plan **out, struct gar_error *err)
 {
     bool *needed = new_flags(concat->schema->count, err);
     struct gar_plan **inputs = gar_calloc(concat->input_count, (int64_t)sizeof *inputs);
@@ -276,14 +282,16 @@ static enum gar_status prune(const struct gar_plan *plan, const bool *wanted, st
     case GAR_PLAN_SORT: return prune_passing(plan, wanted, out, err);
     case GAR_PLAN_AGGREGATE: return prune_aggregate(plan, wanted, out, err);
     case GAR_PLAN_DISTINCT:
-        return plan->expr_count > 0 ? prune_passing(plan, wanted, out, err) : prune_whole(plan, out, err);
+        return plan->expr_count > 0 ? prune_passing(plan, wanted, out, err)
+                                    : prune_whole(plan, out, err);
     case GAR_PLAN_CONCAT: return prune_concat(plan, wanted, out, err);
     case GAR_PLAN_WRITE: return prune_whole(plan, out, err);
     }
     return gar_error_set(err, GAR_ERR_INTERNAL, "plan node of unknown kind %d", (int)plan->kind);
 }
 
-enum gar_status gar_rule_prune_columns(const struct gar_plan *plan, struct gar_plan **out, struct gar_error *err)
+enum gar_status gar_rule_prune_columns(const struct gar_plan *plan, struct gar_plan **out,
+                                       struct gar_error *err)
 {
     bool *all = new_flags(plan->schema->count, err);
     if (all == NULL) {

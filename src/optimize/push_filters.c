@@ -11,12 +11,12 @@
 enum { CHEAP_SIZE = 4 }; /* nodes of an expression that may be computed twice */
 
 /* The plan with the conjuncts (over its output; moved, the list is left empty) applied as low as possible. */
-static enum gar_status push(const struct gar_plan *plan, struct gar_expr_list *conjuncts, struct gar_plan **out,
-                            struct gar_error *err);
+static enum gar_status push(const struct gar_plan *plan, struct gar_expr_list *conjuncts,
+                            struct gar_plan **out, struct gar_error *err);
 
 /* FILTER over plan (moved in, also on failure) of all conjuncts that are left; the plan itself without any. */
-static enum gar_status put_on_top(struct gar_plan *plan, const struct gar_expr_list *conjuncts, struct gar_plan **out,
-                                  struct gar_error *err)
+static enum gar_status put_on_top(struct gar_plan *plan, const struct gar_expr_list *conjuncts,
+                                  struct gar_plan **out, struct gar_error *err)
 {
     if (conjuncts->count == 0) {
         *out = plan;
@@ -34,7 +34,8 @@ static enum gar_status put_on_top(struct gar_plan *plan, const struct gar_expr_l
 
 /* Moves the conjuncts of `from` that `test` takes to `to`; the others stay in order. */
 static enum gar_status move_if(struct gar_expr_list *from, struct gar_expr_list *to,
-                               bool (*test)(const struct gar_expr *conjunct, const struct gar_plan *plan),
+                               bool (*test)(const struct gar_expr *conjunct,
+                                            const struct gar_plan *plan),
                                const struct gar_plan *plan, struct gar_error *err)
 {
     int64_t kept = 0;
@@ -80,7 +81,8 @@ static void test_cheap(const char *name, void *context)
 {
     struct column_test *t = context;
     const int64_t i = gar_schema_find(t->plan->schema, name);
-    t->is_ok = t->is_ok && can_inline(t->plan, i) && gar_expr_size(gar_expr_strip_alias(t->plan->exprs[i])) <= CHEAP_SIZE;
+    t->is_ok = t->is_ok && can_inline(t->plan, i) &&
+               gar_expr_size(gar_expr_strip_alias(t->plan->exprs[i])) <= CHEAP_SIZE;
 }
 
 static bool is_cheap_inside(const struct gar_expr *conjunct, const struct gar_plan *project)
@@ -112,7 +114,8 @@ static void test_distinct_key(const char *name, void *context)
     bool is_key = t->plan->expr_count == 0;
     for (int64_t i = 0; i < t->plan->expr_count && !is_key; i++) {
         const char *key = gar_expr_column_name(t->plan->exprs[i]);
-        is_key = key != NULL && gar_schema_find(t->plan->schema, key) == gar_schema_find(t->plan->schema, name);
+        is_key = key != NULL &&
+                 gar_schema_find(t->plan->schema, key) == gar_schema_find(t->plan->schema, name);
     }
     t->is_ok = t->is_ok && is_key;
 }
@@ -125,7 +128,8 @@ static bool looks_at_distinct_keys(const struct gar_expr *conjunct, const struct
 }
 
 /* Replaces every conjunct by its form below a node that computes exprs under the names of `schema`. */
-static enum gar_status inline_all(struct gar_expr_list *conjuncts, const struct gar_plan *plan, struct gar_error *err)
+static enum gar_status inline_all(struct gar_expr_list *conjuncts, const struct gar_plan *plan,
+                                  struct gar_error *err)
 {
     for (int64_t i = 0; i < conjuncts->count; i++) {
         struct gar_expr *inlined = NULL;
@@ -138,7 +142,8 @@ static enum gar_status inline_all(struct gar_expr_list *conjuncts, const struct 
 
 /* A node with one input: those conjuncts that pass `test` go below it, the rest stays on top. */
 static enum gar_status push_through(const struct gar_plan *plan, struct gar_expr_list *conjuncts,
-                                    bool (*test)(const struct gar_expr *conjunct, const struct gar_plan *plan),
+                                    bool (*test)(const struct gar_expr *conjunct,
+                                                 const struct gar_plan *plan),
                                     bool is_computed, struct gar_plan **out, struct gar_error *err)
 {
     struct gar_expr_list below = {0};
@@ -159,8 +164,8 @@ static enum gar_status push_through(const struct gar_plan *plan, struct gar_expr
     return status < 0 ? status : put_on_top(node, conjuncts, out, err);
 }
 
-static enum gar_status push_filter(const struct gar_plan *plan, struct gar_expr_list *conjuncts, struct gar_plan **out,
-                                   struct gar_error *err)
+static enum gar_status push_filter(const struct gar_plan *plan, struct gar_expr_list *conjuncts,
+                                   struct gar_plan **out, struct gar_error *err)
 {
     const bool is_alone = conjuncts->count == 0;
     struct gar_expr_list below = {0};
@@ -174,7 +179,8 @@ static enum gar_status push_filter(const struct gar_plan *plan, struct gar_expr_
     }
     gar_expr_list_destroy(&below);
     GAR_TRY(status);
-    const bool is_same = is_alone && input->kind == GAR_PLAN_FILTER && input->inputs[0] == plan->inputs[0] &&
+    const bool is_same = is_alone && input->kind == GAR_PLAN_FILTER &&
+                         input->inputs[0] == plan->inputs[0] &&
                          gar_expr_equal(input->exprs[0], plan->exprs[0]);
     if (is_same) {
         gar_plan_unref(input);
@@ -195,13 +201,15 @@ static enum gar_status push_into_scan(const struct gar_plan *scan, struct gar_ex
         status = gar_expr_list_add_conjuncts(&all, scan->filter, err);
     }
     const int64_t before = all.count;
-    if (status >= 0 && scan->limit < 0) { /* a limit counts rows after the filter: nothing may join it */
+    if (status >= 0 &&
+        scan->limit < 0) { /* a limit counts rows after the filter: nothing may join it */
         status = move_if(conjuncts, &all, scan->filter == NULL ? is_any : is_safe, scan, err);
     }
     if (status >= 0 && all.count > before) {
         status = gar_expr_join_and(all.items, all.count, &filter, err);
         if (status >= 0) {
-            status = gar_plan_scan_pushed(scan, scan->columns, scan->schema->count, filter, scan->limit, &pushed, err);
+            status = gar_plan_scan_pushed(scan, scan->columns, scan->schema->count, filter,
+                                          scan->limit, &pushed, err);
         }
     } else if (status >= 0) {
         pushed = gar_plan_ref(scan);
@@ -211,8 +219,9 @@ static enum gar_status push_into_scan(const struct gar_plan *scan, struct gar_ex
     return status < 0 ? status : put_on_top(pushed, conjuncts, out, err);
 }
 
-static enum gar_status push_into_inputs(const struct gar_plan *concat, struct gar_expr_list *conjuncts,
-                                        struct gar_plan **inputs, struct gar_plan **out, struct gar_error *err)
+static enum gar_status push_into_inputs(const struct gar_plan *concat,
+                                        struct gar_expr_list *conjuncts, struct gar_plan **inputs,
+                                        struct gar_plan **out, struct gar_error *err)
 {
     bool has_changed = false;
     for (int64_t i = 0; i < concat->input_count; i++) {
@@ -235,8 +244,9 @@ static enum gar_status push_into_inputs(const struct gar_plan *concat, struct ga
     return gar_plan_with_inputs(concat, inputs, out, err);
 }
 
-static enum gar_status push_into_concat(const struct gar_plan *concat, struct gar_expr_list *conjuncts,
-                                        struct gar_plan **out, struct gar_error *err)
+static enum gar_status push_into_concat(const struct gar_plan *concat,
+                                        struct gar_expr_list *conjuncts, struct gar_plan **out,
+                                        struct gar_error *err)
 {
     struct gar_plan **inputs = gar_calloc(concat->input_count, (int64_t)sizeof *inputs);
     if (inputs == NULL) {
@@ -257,16 +267,18 @@ static bool is_none(const struct gar_expr *conjunct, const struct gar_plan *plan
     return false;
 }
 
-static enum gar_status push(const struct gar_plan *plan, struct gar_expr_list *conjuncts, struct gar_plan **out,
-                            struct gar_error *err)
+static enum gar_status push(const struct gar_plan *plan, struct gar_expr_list *conjuncts,
+                            struct gar_plan **out, struct gar_error *err)
 {
     switch (plan->kind) {
     case GAR_PLAN_SCAN: return push_into_scan(plan, conjuncts, out, err);
     case GAR_PLAN_PROJECT: return push_through(plan, conjuncts, is_cheap_inside, true, out, err);
     case GAR_PLAN_FILTER: return push_filter(plan, conjuncts, out, err);
-    case GAR_PLAN_SORT: return push_through(plan, conjuncts, plan->limit < 0 ? is_any : is_none, false, out, err);
+    case GAR_PLAN_SORT:
+        return push_through(plan, conjuncts, plan->limit < 0 ? is_any : is_none, false, out, err);
     case GAR_PLAN_AGGREGATE: return push_through(plan, conjuncts, looks_at_keys, true, out, err);
-    case GAR_PLAN_DISTINCT: return push_through(plan, conjuncts, looks_at_distinct_keys, false, out, err);
+    case GAR_PLAN_DISTINCT:
+        return push_through(plan, conjuncts, looks_at_distinct_keys, false, out, err);
     case GAR_PLAN_CONCAT: return push_into_concat(plan, conjuncts, out, err);
     case GAR_PLAN_LIMIT:
     case GAR_PLAN_WRITE: return push_through(plan, conjuncts, is_none, false, out, err);
@@ -274,7 +286,8 @@ static enum gar_status push(const struct gar_plan *plan, struct gar_expr_list *c
     return gar_error_set(err, GAR_ERR_INTERNAL, "plan node of unknown kind %d", (int)plan->kind);
 }
 
-enum gar_status gar_rule_push_filters(const struct gar_plan *plan, struct gar_plan **out, struct gar_error *err)
+enum gar_status gar_rule_push_filters(const struct gar_plan *plan, struct gar_plan **out,
+                                      struct gar_error *err)
 {
     struct gar_expr_list none = {0};
     const enum gar_status status = push(plan, &none, out, err);

@@ -5,8 +5,8 @@
 #include "optimize/rule_priv.h"
 
 /* LIMIT offset, limit over input, as low as it gets. */
-static enum gar_status limit_over(struct gar_plan *input, int64_t offset, int64_t limit, struct gar_plan **out,
-                                  struct gar_error *err);
+static enum gar_status limit_over(struct gar_plan *input, int64_t offset, int64_t limit,
+                                  struct gar_plan **out, struct gar_error *err);
 
 /* Rows that must be there before the offset is taken off; -1 for all. */
 static int64_t rows_needed(int64_t offset, int64_t limit)
@@ -15,8 +15,8 @@ static int64_t rows_needed(int64_t offset, int64_t limit)
     return limit < 0 || __builtin_add_overflow(offset, limit, &rows) ? -1 : rows;
 }
 
-static enum gar_status merge_limits(const struct gar_plan *inner, int64_t offset, int64_t limit, struct gar_plan **out,
-                                    struct gar_error *err)
+static enum gar_status merge_limits(const struct gar_plan *inner, int64_t offset, int64_t limit,
+                                    struct gar_plan **out, struct gar_error *err)
 {
     int64_t sum = 0;
     if (__builtin_add_overflow(inner->offset, offset, &sum)) {
@@ -39,14 +39,14 @@ static enum gar_status limit_project(const struct gar_plan *project, int64_t off
     return status;
 }
 
-static enum gar_status limit_sort(struct gar_plan *sort, int64_t offset, int64_t limit, struct gar_plan **out,
-                                  struct gar_error *err)
+static enum gar_status limit_sort(struct gar_plan *sort, int64_t offset, int64_t limit,
+                                  struct gar_plan **out, struct gar_error *err)
 {
     const int64_t rows = rows_needed(offset, limit);
     struct gar_plan *top = NULL;
     if (rows >= 0 && (sort->limit < 0 || rows < sort->limit)) {
-        GAR_TRY(gar_plan_sort(sort->inputs[0], sort->exprs, sort->descending, sort->nulls_first, sort->expr_count, rows,
-                              &top, err));
+        GAR_TRY(gar_plan_sort(sort->inputs[0], sort->exprs, sort->descending, sort->nulls_first,
+                              sort->expr_count, rows, &top, err));
     } else {
         top = gar_plan_ref(sort);
     }
@@ -59,16 +59,18 @@ static enum gar_status limit_sort(struct gar_plan *sort, int64_t offset, int64_t
     return status;
 }
 
-static enum gar_status limit_scan(struct gar_plan *scan, int64_t offset, int64_t limit, struct gar_plan **out,
-                                  struct gar_error *err)
+static enum gar_status limit_scan(struct gar_plan *scan, int64_t offset, int64_t limit,
+                                  struct gar_plan **out, struct gar_error *err)
 {
     const int64_t rows = rows_needed(offset, limit);
     if (rows < 0 || (scan->limit >= 0 && scan->limit <= rows)) {
         return gar_plan_limit(scan, offset, limit, out, err);
     }
     struct gar_plan *pushed = NULL;
-    GAR_TRY(gar_plan_scan_pushed(scan, scan->columns, scan->schema->count, scan->filter, rows, &pushed, err));
-    const enum gar_status status = gar_plan_limit(pushed, offset, limit, out, err); /* scans may give more */
+    GAR_TRY(gar_plan_scan_pushed(scan, scan->columns, scan->schema->count, scan->filter, rows,
+                                 &pushed, err));
+    const enum gar_status status =
+        gar_plan_limit(pushed, offset, limit, out, err); /* scans may give more */
     gar_plan_unref(pushed);
     return status;
 }
@@ -79,11 +81,13 @@ static bool is_limited(const struct gar_plan *plan, int64_t rows)
     while (plan->kind == GAR_PLAN_PROJECT) {
         plan = plan->inputs[0];
     }
-    return (plan->kind == GAR_PLAN_LIMIT || plan->kind == GAR_PLAN_SORT) && plan->limit >= 0 && plan->limit <= rows;
+    return (plan->kind == GAR_PLAN_LIMIT || plan->kind == GAR_PLAN_SORT) && plan->limit >= 0 &&
+           plan->limit <= rows;
 }
 
-static enum gar_status limit_inputs(const struct gar_plan *concat, int64_t rows, struct gar_plan **inputs,
-                                    struct gar_plan **out, struct gar_error *err)
+static enum gar_status limit_inputs(const struct gar_plan *concat, int64_t rows,
+                                    struct gar_plan **inputs, struct gar_plan **out,
+                                    struct gar_error *err)
 {
     bool has_changed = false;
     for (int64_t i = 0; i < concat->input_count; i++) {
@@ -101,8 +105,8 @@ static enum gar_status limit_inputs(const struct gar_plan *concat, int64_t rows,
     return gar_plan_with_inputs(concat, inputs, out, err);
 }
 
-static enum gar_status limit_concat(struct gar_plan *concat, int64_t offset, int64_t limit, struct gar_plan **out,
-                                    struct gar_error *err)
+static enum gar_status limit_concat(struct gar_plan *concat, int64_t offset, int64_t limit,
+                                    struct gar_plan **out, struct gar_error *err)
 {
     const int64_t rows = rows_needed(offset, limit);
     if (rows < 0) {
@@ -125,7 +129,8 @@ static enum gar_status limit_concat(struct gar_plan *concat, int64_t offset, int
     return status;
 }
 
-static enum gar_status no_rows(struct gar_schema *schema, struct gar_plan **out, struct gar_error *err)
+static enum gar_status no_rows(struct gar_schema *schema, struct gar_plan **out,
+                               struct gar_error *err)
 {
     struct gar_scan_provider *provider = NULL;
     GAR_TRY(gar_memory_provider_new(schema, NULL, 0, &provider, err));
@@ -134,8 +139,8 @@ static enum gar_status no_rows(struct gar_schema *schema, struct gar_plan **out,
     return status;
 }
 
-static enum gar_status limit_over(struct gar_plan *input, int64_t offset, int64_t limit, struct gar_plan **out,
-                                  struct gar_error *err)
+static enum gar_status limit_over(struct gar_plan *input, int64_t offset, int64_t limit,
+                                  struct gar_plan **out, struct gar_error *err)
 {
     if (limit == 0) {
         return no_rows(input->schema, out, err);
@@ -154,7 +159,8 @@ static enum gar_status limit_over(struct gar_plan *input, int64_t offset, int64_
     return gar_plan_limit(input, offset, limit, out, err);
 }
 
-static enum gar_status push_limit(const struct gar_plan *node, struct gar_plan **out, struct gar_error *err)
+static enum gar_status push_limit(const struct gar_plan *node, struct gar_plan **out,
+                                  struct gar_error *err)
 {
     if (node->kind != GAR_PLAN_LIMIT) {
         return GAR_OK;
@@ -169,7 +175,8 @@ static enum gar_status push_limit(const struct gar_plan *node, struct gar_plan *
     return GAR_OK;
 }
 
-enum gar_status gar_rule_push_limits(const struct gar_plan *plan, struct gar_plan **out, struct gar_error *err)
+enum gar_status gar_rule_push_limits(const struct gar_plan *plan, struct gar_plan **out,
+                                     struct gar_error *err)
 {
     return gar_plan_map(plan, push_limit, out, err);
 }

@@ -7,8 +7,8 @@
 
 enum { FEW_INPUTS = 2 };
 
-enum gar_status gar_plan_over(const struct gar_plan *node, struct gar_plan *input, struct gar_plan **out,
-                              struct gar_error *err)
+enum gar_status gar_plan_over(const struct gar_plan *node, struct gar_plan *input,
+                              struct gar_plan **out, struct gar_error *err)
 {
     if (node->inputs[0] == input) {
         *out = gar_plan_ref(node);
@@ -17,8 +17,8 @@ enum gar_status gar_plan_over(const struct gar_plan *node, struct gar_plan *inpu
     return gar_plan_with_inputs(node, &input, out, err);
 }
 
-static enum gar_status map_inputs(const struct gar_plan *plan, gar_node_fn fn, struct gar_plan **out,
-                                  struct gar_error *err)
+static enum gar_status map_inputs(const struct gar_plan *plan, gar_node_fn fn,
+                                  struct gar_plan **out, struct gar_error *err)
 {
     struct gar_plan *few[FEW_INPUTS] = {NULL};
     struct gar_plan **inputs = few;
@@ -50,7 +50,8 @@ static enum gar_status map_inputs(const struct gar_plan *plan, gar_node_fn fn, s
     return status;
 }
 
-enum gar_status gar_plan_map(const struct gar_plan *plan, gar_node_fn fn, struct gar_plan **out, struct gar_error *err)
+enum gar_status gar_plan_map(const struct gar_plan *plan, gar_node_fn fn, struct gar_plan **out,
+                             struct gar_error *err)
 {
     struct gar_plan *mapped = NULL;
     struct gar_plan *changed = NULL;
@@ -68,8 +69,9 @@ enum gar_status gar_plan_map(const struct gar_plan *plan, gar_node_fn fn, struct
 /* ---- expressions of a node ---- */
 
 /* One changed expression: under its old name where the name is the output's, and only if its type stays. */
-static enum gar_status map_expr(struct gar_expr *expr, const struct gar_schema *schema, bool is_named, bool is_aggregate,
-                                gar_node_expr_fn fn, struct gar_expr **out, struct gar_error *err)
+static enum gar_status map_expr(struct gar_expr *expr, const struct gar_schema *schema,
+                                bool is_named, bool is_aggregate, gar_node_expr_fn fn,
+                                struct gar_expr **out, struct gar_error *err)
 {
     struct gar_expr *changed = NULL;
     GAR_TRY(fn(expr, schema, &changed, err));
@@ -80,8 +82,9 @@ static enum gar_status map_expr(struct gar_expr *expr, const struct gar_schema *
     struct gar_type before = {0};
     struct gar_type after = {0};
     enum gar_status status = gar_expr_type(expr, schema, is_aggregate, &before, err);
-    const bool is_same =
-        status >= 0 && gar_expr_type(changed, schema, is_aggregate, &after, NULL) >= 0 && gar_type_equal(before, after);
+    const bool is_same = status >= 0 &&
+                         gar_expr_type(changed, schema, is_aggregate, &after, NULL) >= 0 &&
+                         gar_type_equal(before, after);
     if (status >= 0) {
         if (!is_same) {
             *out = gar_expr_ref(expr);
@@ -95,28 +98,32 @@ static enum gar_status map_expr(struct gar_expr *expr, const struct gar_schema *
     return status;
 }
 
-static enum gar_status rebuild(const struct gar_plan *node, struct gar_expr *const *exprs, struct gar_plan **out,
-                               struct gar_error *err)
+static enum gar_status rebuild(const struct gar_plan *node, struct gar_expr *const *exprs,
+                               struct gar_plan **out, struct gar_error *err)
 {
     switch (node->kind) {
-    case GAR_PLAN_PROJECT: return gar_plan_project_exact(node->inputs[0], exprs, node->expr_count, out, err);
+    case GAR_PLAN_PROJECT:
+        return gar_plan_project_exact(node->inputs[0], exprs, node->expr_count, out, err);
     case GAR_PLAN_FILTER: return gar_plan_filter(node->inputs[0], exprs[0], out, err);
     case GAR_PLAN_SORT:
-        return gar_plan_sort(node->inputs[0], exprs, node->descending, node->nulls_first, node->expr_count, node->limit,
-                             out, err);
+        return gar_plan_sort(node->inputs[0], exprs, node->descending, node->nulls_first,
+                             node->expr_count, node->limit, out, err);
     case GAR_PLAN_AGGREGATE:
-        return gar_plan_aggregate_exact(node->inputs[0], exprs, node->expr_count, node->key_count, out, err);
-    case GAR_PLAN_DISTINCT: return gar_plan_distinct(node->inputs[0], exprs, node->expr_count, out, err);
+        return gar_plan_aggregate_exact(node->inputs[0], exprs, node->expr_count, node->key_count,
+                                        out, err);
+    case GAR_PLAN_DISTINCT:
+        return gar_plan_distinct(node->inputs[0], exprs, node->expr_count, out, err);
     case GAR_PLAN_SCAN:
     case GAR_PLAN_LIMIT:
     case GAR_PLAN_CONCAT:
     case GAR_PLAN_WRITE: break;
     }
-    return gar_error_set(err, GAR_ERR_INTERNAL, "plan node of kind %d has no expressions", (int)node->kind);
+    return gar_error_set(err, GAR_ERR_INTERNAL, "plan node of kind %d has no expressions",
+                         (int)node->kind);
 }
 
-enum gar_status gar_plan_map_exprs(const struct gar_plan *node, gar_node_expr_fn fn, struct gar_plan **out,
-                                   struct gar_error *err)
+enum gar_status gar_plan_map_exprs(const struct gar_plan *node, gar_node_expr_fn fn,
+                                   struct gar_plan **out, struct gar_error *err)
 {
     if (node->expr_count == 0) {
         return GAR_OK;
@@ -130,7 +137,8 @@ enum gar_status gar_plan_map_exprs(const struct gar_plan *node, gar_node_expr_fn
     bool has_changed = false;
     for (int64_t i = 0; i < node->expr_count && status >= 0; i++) {
         const bool is_aggregate = node->kind == GAR_PLAN_AGGREGATE && i >= node->key_count;
-        status = map_expr(node->exprs[i], node->inputs[0]->schema, is_named, is_aggregate, fn, &exprs[i], err);
+        status = map_expr(node->exprs[i], node->inputs[0]->schema, is_named, is_aggregate, fn,
+                          &exprs[i], err);
         has_changed = has_changed || (status >= 0 && exprs[i] != node->exprs[i]);
     }
     if (status >= 0 && has_changed) {
@@ -142,7 +150,8 @@ enum gar_status gar_plan_map_exprs(const struct gar_plan *node, gar_node_expr_fn
 
 /* ---- lists and conjunctions ---- */
 
-enum gar_status gar_expr_list_add(struct gar_expr_list *list, struct gar_expr *expr, struct gar_error *err)
+enum gar_status gar_expr_list_add(struct gar_expr_list *list, struct gar_expr *expr,
+                                  struct gar_error *err)
 {
     void *items = list->items;
     const enum gar_status status =
@@ -162,7 +171,8 @@ void gar_expr_list_destroy(struct gar_expr_list *list)
     *list = (struct gar_expr_list){0};
 }
 
-enum gar_status gar_expr_list_add_conjuncts(struct gar_expr_list *list, struct gar_expr *expr, struct gar_error *err)
+enum gar_status gar_expr_list_add_conjuncts(struct gar_expr_list *list, struct gar_expr *expr,
+                                            struct gar_error *err)
 {
     if (gar_expr_is_call(expr, "and")) {
         GAR_TRY(gar_expr_list_add_conjuncts(list, expr->args[0], err));
@@ -171,8 +181,8 @@ enum gar_status gar_expr_list_add_conjuncts(struct gar_expr_list *list, struct g
     return gar_expr_list_add(list, gar_expr_ref(expr), err);
 }
 
-enum gar_status gar_expr_join_and(struct gar_expr *const *items, int64_t count, struct gar_expr **out,
-                                  struct gar_error *err)
+enum gar_status gar_expr_join_and(struct gar_expr *const *items, int64_t count,
+                                  struct gar_expr **out, struct gar_error *err)
 {
     if (count == 1) {
         *out = gar_expr_ref(items[0]);
@@ -198,10 +208,10 @@ enum gar_status gar_expr_join_and(struct gar_expr *const *items, int64_t count, 
 static bool function_may_fail(const struct gar_function_info *info)
 {
     static const char *const safe_groups[] = {"comparison", "logic", "null", "float", "text"};
-    static const char *const safe_names[] = {"divide",       "try_add",      "try_subtract", "try_multiply", "year",
-                                             "quarter",      "month",        "day",          "day_of_week",  "day_of_year",
-                                             "week_of_year", "hour",         "minute",       "second",       "millisecond",
-                                             "microsecond",  "nanosecond",   "date",         "time",         "hash"};
+    static const char *const safe_names[] = {
+        "divide",      "try_add",     "try_subtract", "try_multiply", "year", "quarter", "month",
+        "day",         "day_of_week", "day_of_year",  "week_of_year", "hour", "minute",  "second",
+        "millisecond", "microsecond", "nanosecond",   "date",         "time", "hash"};
     for (int64_t i = 0; i < GAR_COUNT_OF(safe_groups); i++) {
         if (strcmp(info->group, safe_groups[i]) == 0) {
             return false;
@@ -240,7 +250,8 @@ int64_t gar_expr_size(const struct gar_expr *expr)
 
 bool gar_expr_is_truth(const struct gar_expr *expr, int32_t *out_truth)
 {
-    if (expr->kind != GAR_EXPR_LITERAL || (expr->value.type.id != GAR_BOOL && expr->value.type.id != GAR_NULL)) {
+    if (expr->kind != GAR_EXPR_LITERAL ||
+        (expr->value.type.id != GAR_BOOL && expr->value.type.id != GAR_NULL)) {
         return false;
     }
     *out_truth = !expr->value.is_valid ? -1 : expr->value.boolean ? 1 : 0;

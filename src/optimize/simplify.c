@@ -11,7 +11,8 @@ static enum gar_status truth(bool value, struct gar_expr **out, struct gar_error
     return gar_expr_new_literal(&v, out, err);
 }
 
-static bool type_is(const struct gar_expr *expr, const struct gar_schema *schema, struct gar_type type)
+static bool type_is(const struct gar_expr *expr, const struct gar_schema *schema,
+                    struct gar_type type)
 {
     struct gar_type found = {0};
     return gar_expr_type(expr, schema, true, &found, NULL) >= 0 && gar_type_equal(found, type);
@@ -23,8 +24,9 @@ static bool is_bool(const struct gar_expr *expr, const struct gar_schema *schema
 }
 
 /* a and b, a or b: `neutral` is the truth value that leaves the other side. */
-static enum gar_status simplify_logic(const struct gar_expr *expr, bool neutral, const struct gar_schema *schema,
-                                      struct gar_expr **out, struct gar_error *err)
+static enum gar_status simplify_logic(const struct gar_expr *expr, bool neutral,
+                                      const struct gar_schema *schema, struct gar_expr **out,
+                                      struct gar_error *err)
 {
     for (int32_t side = 0; side < 2; side++) {
         struct gar_expr *other = expr->args[1 - side];
@@ -47,11 +49,13 @@ static enum gar_status simplify_logic(const struct gar_expr *expr, bool neutral,
 }
 
 /* not(not a), not(a = b), not(a is null). Order comparisons are not turned round: NaN makes both false. */
-static enum gar_status simplify_not(const struct gar_expr *expr, const struct gar_schema *schema, struct gar_expr **out,
-                                    struct gar_error *err)
+static enum gar_status simplify_not(const struct gar_expr *expr, const struct gar_schema *schema,
+                                    struct gar_expr **out, struct gar_error *err)
 {
-    static const char *const opposites[][2] = {
-        {"equal", "not_equal"}, {"not_equal", "equal"}, {"is_null", "not_null"}, {"not_null", "is_null"}};
+    static const char *const opposites[][2] = {{"equal", "not_equal"},
+                                               {"not_equal", "equal"},
+                                               {"is_null", "not_null"},
+                                               {"not_null", "is_null"}};
     const struct gar_expr *arg = expr->args[0];
     if (gar_expr_is_call(arg, "not")) {
         if (is_bool(arg->args[0], schema)) {
@@ -68,21 +72,20 @@ static enum gar_status simplify_not(const struct gar_expr *expr, const struct ga
 }
 
 /* a = true, a <> false and the like, for a boolean a; literals go to the right. */
-static enum gar_status simplify_comparison(const struct gar_expr *expr, const struct gar_schema *schema,
-                                           struct gar_expr **out, struct gar_error *err)
+static enum gar_status simplify_comparison(const struct gar_expr *expr,
+                                           const struct gar_schema *schema, struct gar_expr **out,
+                                           struct gar_error *err)
 {
-    static const char *const swapped[][2] = {{"equal", "equal"},
-                                             {"not_equal", "not_equal"},
-                                             {"less", "greater"},
-                                             {"less_equal", "greater_equal"},
-                                             {"greater", "less"},
-                                             {"greater_equal", "less_equal"}};
+    static const char *const swapped[][2] = {{"equal", "equal"},  {"not_equal", "not_equal"},
+                                             {"less", "greater"}, {"less_equal", "greater_equal"},
+                                             {"greater", "less"}, {"greater_equal", "less_equal"}};
     for (int64_t i = 0; i < GAR_COUNT_OF(swapped); i++) {
         if (!gar_expr_is_call(expr, swapped[i][0])) {
             continue;
         }
         int32_t value = -1;
-        if (i < 2 && gar_expr_is_truth(expr->args[1], &value) && value >= 0 && is_bool(expr->args[0], schema)) {
+        if (i < 2 && gar_expr_is_truth(expr->args[1], &value) && value >= 0 &&
+            is_bool(expr->args[0], schema)) {
             if (value == (int32_t)(i == 0)) {
                 *out = gar_expr_ref(expr->args[0]);
                 return GAR_OK;
@@ -98,8 +101,8 @@ static enum gar_status simplify_comparison(const struct gar_expr *expr, const st
 }
 
 /* Branches whose condition is decided. The type stays only if the branches have one type; the caller checks. */
-static enum gar_status simplify_when(const struct gar_expr *expr, const struct gar_schema *schema, struct gar_expr **out,
-                                     struct gar_error *err)
+static enum gar_status simplify_when(const struct gar_expr *expr, const struct gar_schema *schema,
+                                     struct gar_expr **out, struct gar_error *err)
 {
     int32_t value = -1;
     if (!gar_expr_is_truth(expr->args[0], &value)) {
@@ -111,11 +114,14 @@ static enum gar_status simplify_when(const struct gar_expr *expr, const struct g
     } else if (expr->arg_count == 3) {
         result = gar_expr_ref(expr->args[2]);
     } else {
-        GAR_TRY(gar_expr_new_call(expr->function, expr->args + 2, expr->arg_count - 2, &result, err));
+        GAR_TRY(
+            gar_expr_new_call(expr->function, expr->args + 2, expr->arg_count - 2, &result, err));
     }
     struct gar_type type = {0};
-    const bool is_literal = result->kind == GAR_EXPR_LITERAL; /* it would adapt where the whole did not */
-    if (!is_literal && gar_expr_type(expr, schema, true, &type, NULL) >= 0 && type_is(result, schema, type)) {
+    const bool is_literal =
+        result->kind == GAR_EXPR_LITERAL; /* it would adapt where the whole did not */
+    if (!is_literal && gar_expr_type(expr, schema, true, &type, NULL) >= 0 &&
+        type_is(result, schema, type)) {
         *out = result;
     } else {
         gar_expr_unref(result);
@@ -123,8 +129,8 @@ static enum gar_status simplify_when(const struct gar_expr *expr, const struct g
     return GAR_OK;
 }
 
-static enum gar_status simplify_node(const struct gar_expr *expr, void *context, struct gar_expr **out,
-                                     struct gar_error *err)
+static enum gar_status simplify_node(const struct gar_expr *expr, void *context,
+                                     struct gar_expr **out, struct gar_error *err)
 {
     const struct gar_schema *schema = context;
     if (expr->kind == GAR_EXPR_CAST) {
@@ -153,8 +159,8 @@ static enum gar_status simplify_node(const struct gar_expr *expr, void *context,
     return GAR_OK;
 }
 
-static enum gar_status simplify_expr(struct gar_expr *expr, const struct gar_schema *schema, struct gar_expr **out,
-                                     struct gar_error *err)
+static enum gar_status simplify_expr(struct gar_expr *expr, const struct gar_schema *schema,
+                                     struct gar_expr **out, struct gar_error *err)
 {
     struct gar_schema *context = NULL;
     memcpy(&context, &schema, sizeof context); /* read only; the walk's context is not const */
@@ -162,7 +168,8 @@ static enum gar_status simplify_expr(struct gar_expr *expr, const struct gar_sch
 }
 
 /* A filter that is always or never true: its input, or none of it. NULL in *out for other nodes. */
-static enum gar_status drop_filter(const struct gar_plan *node, struct gar_plan **out, struct gar_error *err)
+static enum gar_status drop_filter(const struct gar_plan *node, struct gar_plan **out,
+                                   struct gar_error *err)
 {
     int32_t value = -1;
     if (node->kind != GAR_PLAN_FILTER || !gar_expr_is_truth(node->exprs[0], &value)) {
@@ -175,12 +182,14 @@ static enum gar_status drop_filter(const struct gar_plan *node, struct gar_plan 
     return gar_plan_limit(node->inputs[0], 0, 0, out, err); /* false or null: no row passes */
 }
 
-static enum gar_status simplify_plan_node(const struct gar_plan *node, struct gar_plan **out, struct gar_error *err)
+static enum gar_status simplify_plan_node(const struct gar_plan *node, struct gar_plan **out,
+                                          struct gar_error *err)
 {
     struct gar_plan *simplified = NULL;
     struct gar_plan *dropped = NULL;
     GAR_TRY(gar_plan_map_exprs(node, simplify_expr, &simplified, err));
-    const enum gar_status status = drop_filter(simplified != NULL ? simplified : node, &dropped, err);
+    const enum gar_status status =
+        drop_filter(simplified != NULL ? simplified : node, &dropped, err);
     if (status < 0 || dropped != NULL) {
         gar_plan_unref(simplified);
     }
@@ -190,7 +199,8 @@ static enum gar_status simplify_plan_node(const struct gar_plan *node, struct ga
     return status;
 }
 
-enum gar_status gar_rule_simplify(const struct gar_plan *plan, struct gar_plan **out, struct gar_error *err)
+enum gar_status gar_rule_simplify(const struct gar_plan *plan, struct gar_plan **out,
+                                  struct gar_error *err)
 {
     return gar_plan_map(plan, simplify_plan_node, out, err);
 }

@@ -18,8 +18,8 @@ struct gar_unit {
 /* ---- what both share ---- */
 
 /* The fields of `schema` at these positions as a schema of their own. */
-static enum gar_status pick_schema(const struct gar_schema *schema, const int64_t *columns, int64_t count,
-                                   struct gar_schema **out, struct gar_error *err)
+static enum gar_status pick_schema(const struct gar_schema *schema, const int64_t *columns,
+                                   int64_t count, struct gar_schema **out, struct gar_error *err)
 {
     struct gar_field *fields = gar_calloc(count, (int64_t)sizeof *fields);
     if (fields == NULL) {
@@ -71,18 +71,21 @@ struct memory_scan {
     int64_t next_row; /* in that batch */
 };
 
-static enum gar_status memory_next(struct gar_scan *base, struct gar_unit **out, struct gar_error *err)
+static enum gar_status memory_next(struct gar_scan *base, struct gar_unit **out,
+                                   struct gar_error *err)
 {
     struct memory_scan *scan = (struct memory_scan *)base;
     const struct memory_provider *provider = scan->provider;
-    while (scan->next_batch < provider->count && scan->next_row >= provider->batches[scan->next_batch]->rows) {
+    while (scan->next_batch < provider->count &&
+           scan->next_row >= provider->batches[scan->next_batch]->rows) {
         scan->next_batch++;
         scan->next_row = 0;
     }
     if (scan->next_batch >= provider->count || scan->rows_left <= 0) {
         return GAR_EOF;
     }
-    int64_t rows = gar_min_i64(provider->batches[scan->next_batch]->rows - scan->next_row, scan->batch_rows);
+    int64_t rows =
+        gar_min_i64(provider->batches[scan->next_batch]->rows - scan->next_row, scan->batch_rows);
     rows = gar_min_i64(rows, scan->rows_left);
     GAR_TRY(new_unit(scan->next_batch, scan->next_row, rows, out, err));
     scan->next_row += rows;
@@ -90,8 +93,9 @@ static enum gar_status memory_next(struct gar_scan *base, struct gar_unit **out,
     return GAR_OK;
 }
 
-static enum gar_status slice_columns(const struct memory_scan *scan, const struct gar_batch *batch, int64_t offset,
-                                     int64_t rows, struct gar_column **columns, struct gar_error *err)
+static enum gar_status slice_columns(const struct memory_scan *scan, const struct gar_batch *batch,
+                                     int64_t offset, int64_t rows, struct gar_column **columns,
+                                     struct gar_error *err)
 {
     for (int64_t i = 0; i < scan->base.schema->count; i++) {
         const struct gar_column *column = batch->columns[scan->columns[i]];
@@ -104,8 +108,9 @@ static enum gar_status slice_columns(const struct memory_scan *scan, const struc
     return GAR_OK;
 }
 
-static enum gar_status take_rows(const struct memory_scan *scan, const struct gar_batch *batch, int64_t offset,
-                                 int64_t rows, struct gar_batch **out, struct gar_error *err)
+static enum gar_status take_rows(const struct memory_scan *scan, const struct gar_batch *batch,
+                                 int64_t offset, int64_t rows, struct gar_batch **out,
+                                 struct gar_error *err)
 {
     if (scan->is_identity) {
         if (rows == batch->rows) {
@@ -133,8 +138,9 @@ static enum gar_status take_rows(const struct memory_scan *scan, const struct ga
 }
 
 /* The rows of a unit from *done on, at most max_rows. */
-static enum gar_status memory_decode(struct gar_scan *base, struct gar_unit *unit, void *worker, int64_t max_rows,
-                                     struct gar_batch **out, struct gar_error *err)
+static enum gar_status memory_decode(struct gar_scan *base, struct gar_unit *unit, void *worker,
+                                     int64_t max_rows, struct gar_batch **out,
+                                     struct gar_error *err)
 {
     (void)worker;
     const struct memory_scan *scan = (const struct memory_scan *)base;
@@ -162,7 +168,8 @@ static void memory_scan_free(struct gar_scan *base)
 static const struct gar_scan_vtable memory_scan_vtable = {
     .next = memory_next, .decode = memory_decode, .unit_free = free_unit, .free = memory_scan_free};
 
-static enum gar_status fill_memory_scan(struct memory_scan *scan, const struct gar_scan_request *request,
+static enum gar_status fill_memory_scan(struct memory_scan *scan,
+                                        const struct gar_scan_request *request,
                                         struct gar_error *err)
 {
     const struct gar_schema *schema = scan->provider->base.schema;
@@ -183,8 +190,9 @@ static enum gar_status fill_memory_scan(struct memory_scan *scan, const struct g
     return pick_schema(schema, request->columns, count, &scan->base.schema, err);
 }
 
-static enum gar_status memory_open(struct gar_scan_provider *base, const struct gar_scan_request *request,
-                                   struct gar_scan **out, struct gar_error *err)
+static enum gar_status memory_open(struct gar_scan_provider *base,
+                                   const struct gar_scan_request *request, struct gar_scan **out,
+                                   struct gar_error *err)
 {
     struct memory_scan *scan = gar_calloc(1, (int64_t)sizeof *scan);
     if (scan == NULL) {
@@ -229,7 +237,8 @@ static void memory_free(struct gar_scan_provider *base)
 static const struct gar_scan_provider_vtable memory_vtable = {
     .open = memory_open, .row_count = memory_row_count, .print = memory_print, .free = memory_free};
 
-static enum gar_status take_batches(struct memory_provider *provider, struct gar_batch *const *batches, int64_t count,
+static enum gar_status take_batches(struct memory_provider *provider,
+                                    struct gar_batch *const *batches, int64_t count,
                                     struct gar_error *err)
 {
     provider->batches = gar_calloc(count, (int64_t)sizeof *provider->batches);
@@ -238,7 +247,8 @@ static enum gar_status take_batches(struct memory_provider *provider, struct gar
     }
     for (int64_t i = 0; i < count; i++) {
         if (!gar_schema_equal(batches[i]->schema, provider->base.schema)) {
-            return gar_error_set(err, GAR_ERR_TYPE, "batch %lld has another schema than the table", (long long)i);
+            return gar_error_set(err, GAR_ERR_TYPE, "batch %lld has another schema than the table",
+                                 (long long)i);
         }
         GAR_TRY(gar_batch_gather(batches[i], gar_memory_system(), &provider->batches[i], err));
         provider->count = i + 1;
@@ -249,8 +259,9 @@ static enum gar_status take_batches(struct memory_provider *provider, struct gar
     return GAR_OK;
 }
 
-enum gar_status gar_memory_provider_new(struct gar_schema *schema, struct gar_batch *const *batches, int64_t count,
-                                        struct gar_scan_provider **out, struct gar_error *err)
+enum gar_status gar_memory_provider_new(struct gar_schema *schema, struct gar_batch *const *batches,
+                                        int64_t count, struct gar_scan_provider **out,
+                                        struct gar_error *err)
 {
     struct memory_provider *provider = gar_calloc(1, (int64_t)sizeof *provider);
     if (provider == NULL) {
@@ -282,13 +293,14 @@ struct range_scan {
     struct range_provider *provider; /* owned reference */
     struct gar_memory *memory;       /* borrowed */
     int64_t batch_rows;
-    int64_t rows;     /* the limit counted in */
+    int64_t rows; /* the limit counted in */
     int64_t next_row;
 };
 
 enum { RANGE_UNIT_ROWS = 1 << 17 };
 
-static enum gar_status range_next(struct gar_scan *base, struct gar_unit **out, struct gar_error *err)
+static enum gar_status range_next(struct gar_scan *base, struct gar_unit **out,
+                                  struct gar_error *err)
 {
     struct range_scan *scan = (struct range_scan *)base;
     const int64_t rows = gar_min_i64(scan->rows - scan->next_row, scan->batch_rows);
@@ -306,7 +318,8 @@ static enum gar_status range_column(const struct range_scan *scan, int64_t offse
     GAR_TRY(gar_column_new(scan->memory, gar_type_of(GAR_INT64), rows, false, out, err));
     int64_t *values = gar_column_values_mut(*out);
     /* Unsigned, because the products wrap on the way to a value that does not. */
-    const uint64_t first = (uint64_t)scan->provider->start + (uint64_t)offset * (uint64_t)scan->provider->step;
+    const uint64_t first =
+        (uint64_t)scan->provider->start + (uint64_t)offset * (uint64_t)scan->provider->step;
     for (int64_t i = 0; i < rows; i++) {
         values[i] = (int64_t)(first + (uint64_t)i * (uint64_t)scan->provider->step);
     }
@@ -314,8 +327,8 @@ static enum gar_status range_column(const struct range_scan *scan, int64_t offse
     return GAR_OK;
 }
 
-static enum gar_status range_decode(struct gar_scan *base, struct gar_unit *unit, void *worker, int64_t max_rows,
-                                    struct gar_batch **out, struct gar_error *err)
+static enum gar_status range_decode(struct gar_scan *base, struct gar_unit *unit, void *worker,
+                                    int64_t max_rows, struct gar_batch **out, struct gar_error *err)
 {
     (void)worker;
     const struct range_scan *scan = (const struct range_scan *)base;
@@ -328,7 +341,8 @@ static enum gar_status range_decode(struct gar_scan *base, struct gar_unit *unit
     if (columns == NULL) {
         return gar_error_nomem(err, count * (int64_t)sizeof *columns);
     }
-    enum gar_status status = count > 0 ? range_column(scan, unit->offset, rows, &columns[0], err) : GAR_OK;
+    enum gar_status status =
+        count > 0 ? range_column(scan, unit->offset, rows, &columns[0], err) : GAR_OK;
     for (int64_t i = 1; i < count && status >= 0; i++) {
         columns[i] = gar_column_ref(columns[0]);
     }
@@ -360,8 +374,9 @@ static void range_scan_free(struct gar_scan *base)
 static const struct gar_scan_vtable range_scan_vtable = {
     .next = range_next, .decode = range_decode, .unit_free = free_unit, .free = range_scan_free};
 
-static enum gar_status range_open(struct gar_scan_provider *base, const struct gar_scan_request *request,
-                                  struct gar_scan **out, struct gar_error *err)
+static enum gar_status range_open(struct gar_scan_provider *base,
+                                  const struct gar_scan_request *request, struct gar_scan **out,
+                                  struct gar_error *err)
 {
     struct range_scan *scan = gar_calloc(1, (int64_t)sizeof *scan);
     if (scan == NULL) {
@@ -394,8 +409,8 @@ static int64_t range_row_count(struct gar_scan_provider *base)
 static void range_print(const struct gar_scan_provider *base, struct gar_strbuf *out)
 {
     const struct range_provider *provider = (const struct range_provider *)base;
-    gar_strbuf_printf(out, "range from %lld step %lld (%lld rows)", (long long)provider->start, (long long)provider->step,
-                      (long long)provider->rows);
+    gar_strbuf_printf(out, "range from %lld step %lld (%lld rows)", (long long)provider->start,
+                      (long long)provider->step, (long long)provider->rows);
 }
 
 static void range_free(struct gar_scan_provider *base)
@@ -415,7 +430,8 @@ static bool count_range(int64_t start, int64_t end, int64_t step, int64_t *out)
         *out = 0;
         return true;
     }
-    const uint64_t span = step > 0 ? (uint64_t)end - (uint64_t)start : (uint64_t)start - (uint64_t)end;
+    const uint64_t span =
+        step > 0 ? (uint64_t)end - (uint64_t)start : (uint64_t)start - (uint64_t)end;
     const uint64_t stride = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
     const uint64_t rows = (span - 1) / stride + 1;
     *out = (int64_t)rows;
@@ -430,7 +446,8 @@ enum gar_status gar_range_provider_new(const char *name, int64_t start, int64_t 
     }
     int64_t rows = 0;
     if (!count_range(start, end, step, &rows)) {
-        return gar_error_set(err, GAR_ERR_VALUE, "a range from %lld to %lld has too many rows", (long long)start, (long long)end);
+        return gar_error_set(err, GAR_ERR_VALUE, "a range from %lld to %lld has too many rows",
+                             (long long)start, (long long)end);
     }
     struct range_provider *provider = gar_calloc(1, (int64_t)sizeof *provider);
     char *field_name = gar_strdup(name);
@@ -444,7 +461,8 @@ enum gar_status gar_range_provider_new(const char *name, int64_t start, int64_t 
         provider->base.size_hint_bytes = rows > INT64_MAX / 8 ? INT64_MAX : rows * 8;
         provider->start = start;
         provider->step = step;
-        const struct gar_field field = {.name = field_name, .type = gar_type_of(GAR_INT64), .nullable = false};
+        const struct gar_field field = {
+            .name = field_name, .type = gar_type_of(GAR_INT64), .nullable = false};
         status = gar_schema_new(&field, 1, false, &provider->base.schema, err);
     }
     gar_free(field_name);

@@ -11,7 +11,8 @@
 struct gar_plan *gar_plan_ref(const struct gar_plan *plan)
 {
     struct gar_plan *shared = NULL;
-    memcpy(&shared, &plan, sizeof shared); /* the count is the one thing that changes in a shared plan */
+    memcpy(&shared, &plan,
+           sizeof shared); /* the count is the one thing that changes in a shared plan */
     __atomic_fetch_add(&shared->refs, 1, __ATOMIC_RELAXED);
     return shared;
 }
@@ -36,8 +37,9 @@ void gar_plan_unref(struct gar_plan *plan)
     gar_free(plan);
 }
 
-static enum gar_status fill_node(struct gar_plan *plan, struct gar_plan *const *inputs, int64_t input_count,
-                                 struct gar_expr *const *exprs, int64_t expr_count, struct gar_error *err)
+static enum gar_status fill_node(struct gar_plan *plan, struct gar_plan *const *inputs,
+                                 int64_t input_count, struct gar_expr *const *exprs,
+                                 int64_t expr_count, struct gar_error *err)
 {
     if (input_count > 0) {
         plan->inputs = gar_calloc(input_count, (int64_t)sizeof *plan->inputs);
@@ -62,9 +64,9 @@ static enum gar_status fill_node(struct gar_plan *plan, struct gar_plan *const *
     return GAR_OK;
 }
 
-enum gar_status gar_plan_new_node(enum gar_plan_kind kind, struct gar_plan *const *inputs, int64_t input_count,
-                                  struct gar_expr *const *exprs, int64_t expr_count, struct gar_plan **out,
-                                  struct gar_error *err)
+enum gar_status gar_plan_new_node(enum gar_plan_kind kind, struct gar_plan *const *inputs,
+                                  int64_t input_count, struct gar_expr *const *exprs,
+                                  int64_t expr_count, struct gar_plan **out, struct gar_error *err)
 {
     int32_t depth = 1;
     for (int64_t i = 0; i < input_count; i++) {
@@ -72,7 +74,8 @@ enum gar_status gar_plan_new_node(enum gar_plan_kind kind, struct gar_plan *cons
     }
     if (depth > GAR_PLAN_DEPTH_MAX) {
         return gar_error_set(err, GAR_ERR_VALUE,
-                             "the plan is more than %d steps deep; collect an intermediate result and go on from that",
+                             "the plan is more than %d steps deep; collect an intermediate result "
+                             "and go on from that",
                              GAR_PLAN_DEPTH_MAX);
     }
     struct gar_plan *plan = gar_calloc(1, (int64_t)sizeof *plan);
@@ -92,8 +95,9 @@ enum gar_status gar_plan_new_node(enum gar_plan_kind kind, struct gar_plan *cons
     return GAR_OK;
 }
 
-static enum gar_status describe_field(const struct gar_schema *input, const struct gar_expr *expr, bool allow_aggregates,
-                                      struct gar_field *out, struct gar_error *err)
+static enum gar_status describe_field(const struct gar_schema *input, const struct gar_expr *expr,
+                                      bool allow_aggregates, struct gar_field *out,
+                                      struct gar_error *err)
 {
     struct gar_type type = {0};
     GAR_TRY(gar_expr_type(expr, input, allow_aggregates, &type, err));
@@ -104,12 +108,14 @@ static enum gar_status describe_field(const struct gar_schema *input, const stru
         *out = input->fields[i]; /* metadata is copied by gar_schema_new */
     }
     const char *name = gar_expr_name(expr);
-    memcpy(&out->name, &name, sizeof name); /* borrowed for the call of gar_schema_new, which copies it */
+    memcpy(&out->name, &name,
+           sizeof name); /* borrowed for the call of gar_schema_new, which copies it */
     return GAR_OK;
 }
 
-enum gar_status gar_plan_schema_of(const struct gar_schema *input, struct gar_expr *const *exprs, int64_t count,
-                                   int64_t first_aggregate, struct gar_schema **out, struct gar_error *err)
+enum gar_status gar_plan_schema_of(const struct gar_schema *input, struct gar_expr *const *exprs,
+                                   int64_t count, int64_t first_aggregate, struct gar_schema **out,
+                                   struct gar_error *err)
 {
     struct gar_field *fields = gar_calloc(count, (int64_t)sizeof *fields);
     if (fields == NULL) {
@@ -128,8 +134,9 @@ enum gar_status gar_plan_schema_of(const struct gar_schema *input, struct gar_ex
 
 /* ---- scan and write ---- */
 
-static enum gar_status set_scan(struct gar_plan *plan, struct gar_scan_provider *provider, const int64_t *columns,
-                                int64_t count, struct gar_expr *filter, int64_t limit, struct gar_error *err)
+static enum gar_status set_scan(struct gar_plan *plan, struct gar_scan_provider *provider,
+                                const int64_t *columns, int64_t count, struct gar_expr *filter,
+                                int64_t limit, struct gar_error *err)
 {
     plan->provider = gar_scan_provider_ref(provider);
     plan->filter = filter == NULL ? NULL : gar_expr_ref(filter);
@@ -151,8 +158,9 @@ static enum gar_status set_scan(struct gar_plan *plan, struct gar_scan_provider 
     return status;
 }
 
-static enum gar_status new_scan(struct gar_scan_provider *provider, const int64_t *columns, int64_t count,
-                                struct gar_expr *filter, int64_t limit, struct gar_plan **out, struct gar_error *err)
+static enum gar_status new_scan(struct gar_scan_provider *provider, const int64_t *columns,
+                                int64_t count, struct gar_expr *filter, int64_t limit,
+                                struct gar_plan **out, struct gar_error *err)
 {
     struct gar_plan *plan = NULL;
     GAR_TRY(gar_plan_new_node(GAR_PLAN_SCAN, NULL, 0, NULL, 0, &plan, err));
@@ -166,8 +174,8 @@ static enum gar_status new_scan(struct gar_scan_provider *provider, const int64_
 }
 
 /* Is the expression a truth value over the schema? `what` names it in the message. */
-static enum gar_status check_predicate(const struct gar_expr *predicate, const struct gar_schema *schema,
-                                       struct gar_error *err)
+static enum gar_status check_predicate(const struct gar_expr *predicate,
+                                       const struct gar_schema *schema, struct gar_error *err)
 {
     struct gar_type type = {0};
     GAR_TRY(gar_expr_type(predicate, schema, false, &type, err));
@@ -178,20 +186,23 @@ static enum gar_status check_predicate(const struct gar_expr *predicate, const s
         char type_text[64];
         gar_error_quote(gar_strbuf_text(&text), text.size, quoted, (int64_t)sizeof quoted);
         gar_strbuf_destroy(&text);
-        return gar_error_set(err, GAR_ERR_TYPE, "a filter must be a boolean expression, but %s is %s; compare it with something",
-                             quoted, gar_type_text(type, type_text, (int64_t)sizeof type_text));
+        return gar_error_set(
+            err, GAR_ERR_TYPE,
+            "a filter must be a boolean expression, but %s is %s; compare it with something",
+            quoted, gar_type_text(type, type_text, (int64_t)sizeof type_text));
     }
     return GAR_OK;
 }
 
-enum gar_status gar_plan_scan(struct gar_scan_provider *provider, struct gar_plan **out, struct gar_error *err)
+enum gar_status gar_plan_scan(struct gar_scan_provider *provider, struct gar_plan **out,
+                              struct gar_error *err)
 {
     return new_scan(provider, NULL, provider->schema->count, NULL, -1, out, err);
 }
 
-enum gar_status gar_plan_scan_pushed(const struct gar_plan *scan, const int64_t *columns, int64_t count,
-                                     struct gar_expr *filter, int64_t limit, struct gar_plan **out,
-                                     struct gar_error *err)
+enum gar_status gar_plan_scan_pushed(const struct gar_plan *scan, const int64_t *columns,
+                                     int64_t count, struct gar_expr *filter, int64_t limit,
+                                     struct gar_plan **out, struct gar_error *err)
 {
     if (filter != NULL) {
         GAR_TRY(check_predicate(filter, scan->provider->schema, err));
@@ -199,14 +210,15 @@ enum gar_status gar_plan_scan_pushed(const struct gar_plan *scan, const int64_t 
     return new_scan(scan->provider, columns, count, filter, limit, out, err);
 }
 
-enum gar_status gar_plan_write(struct gar_plan *input, struct gar_sink_provider *sink, struct gar_plan **out,
-                               struct gar_error *err)
+enum gar_status gar_plan_write(struct gar_plan *input, struct gar_sink_provider *sink,
+                               struct gar_plan **out, struct gar_error *err)
 {
     struct gar_plan *plan = NULL;
     GAR_TRY(gar_plan_new_node(GAR_PLAN_WRITE, &input, 1, NULL, 0, &plan, err));
     plan->sink = gar_sink_provider_ref(sink);
     char name[] = "path";
-    const struct gar_field field = {.name = name, .type = gar_type_of(GAR_STRING), .nullable = false};
+    const struct gar_field field = {
+        .name = name, .type = gar_type_of(GAR_STRING), .nullable = false};
     const enum gar_status status = gar_schema_new(&field, 1, false, &plan->schema, err);
     if (status < 0) {
         gar_plan_unref(plan);
@@ -218,8 +230,8 @@ enum gar_status gar_plan_write(struct gar_plan *input, struct gar_sink_provider 
 
 /* ---- filter, limit, sort, distinct ---- */
 
-enum gar_status gar_plan_filter(struct gar_plan *input, struct gar_expr *predicate, struct gar_plan **out,
-                                struct gar_error *err)
+enum gar_status gar_plan_filter(struct gar_plan *input, struct gar_expr *predicate,
+                                struct gar_plan **out, struct gar_error *err)
 {
     GAR_TRY(check_predicate(predicate, input->schema, err));
     struct gar_plan *plan = NULL;
@@ -230,14 +242,16 @@ enum gar_status gar_plan_filter(struct gar_plan *input, struct gar_expr *predica
     return GAR_OK;
 }
 
-enum gar_status gar_plan_limit(struct gar_plan *input, int64_t offset, int64_t limit, struct gar_plan **out,
-                               struct gar_error *err)
+enum gar_status gar_plan_limit(struct gar_plan *input, int64_t offset, int64_t limit,
+                               struct gar_plan **out, struct gar_error *err)
 {
     if (offset < 0) {
-        return gar_error_set(err, GAR_ERR_VALUE, "offset must not be negative, but is %lld", (long long)offset);
+        return gar_error_set(err, GAR_ERR_VALUE, "offset must not be negative, but is %lld",
+                             (long long)offset);
     }
     if (limit < -1) {
-        return gar_error_set(err, GAR_ERR_VALUE, "limit must not be negative, but is %lld", (long long)limit);
+        return gar_error_set(err, GAR_ERR_VALUE, "limit must not be negative, but is %lld",
+                             (long long)limit);
     }
     if (offset == 0 && limit < 0) {
         *out = gar_plan_ref(input);
@@ -253,8 +267,8 @@ enum gar_status gar_plan_limit(struct gar_plan *input, int64_t offset, int64_t l
 }
 
 /* Key expressions must be well typed; nothing else is asked of them. */
-static enum gar_status check_keys(const struct gar_schema *schema, struct gar_expr *const *keys, int64_t count,
-                                  struct gar_error *err)
+static enum gar_status check_keys(const struct gar_schema *schema, struct gar_expr *const *keys,
+                                  int64_t count, struct gar_error *err)
 {
     for (int64_t i = 0; i < count; i++) {
         struct gar_type type = {0};
@@ -263,8 +277,8 @@ static enum gar_status check_keys(const struct gar_schema *schema, struct gar_ex
     return GAR_OK;
 }
 
-static enum gar_status set_directions(struct gar_plan *plan, const bool *descending, const bool *nulls_first,
-                                      struct gar_error *err)
+static enum gar_status set_directions(struct gar_plan *plan, const bool *descending,
+                                      const bool *nulls_first, struct gar_error *err)
 {
     const int64_t count = plan->expr_count;
     plan->descending = gar_calloc(count, (int64_t)sizeof(bool));
@@ -279,15 +293,16 @@ static enum gar_status set_directions(struct gar_plan *plan, const bool *descend
     return GAR_OK;
 }
 
-enum gar_status gar_plan_sort(struct gar_plan *input, struct gar_expr *const *keys, const bool *descending,
-                              const bool *nulls_first, int64_t count, int64_t limit, struct gar_plan **out,
-                              struct gar_error *err)
+enum gar_status gar_plan_sort(struct gar_plan *input, struct gar_expr *const *keys,
+                              const bool *descending, const bool *nulls_first, int64_t count,
+                              int64_t limit, struct gar_plan **out, struct gar_error *err)
 {
     if (count <= 0) {
         return gar_error_set(err, GAR_ERR_VALUE, "sort needs at least one key");
     }
     if (limit < -1) {
-        return gar_error_set(err, GAR_ERR_VALUE, "limit must not be negative, but is %lld", (long long)limit);
+        return gar_error_set(err, GAR_ERR_VALUE, "limit must not be negative, but is %lld",
+                             (long long)limit);
     }
     GAR_TRY(check_keys(input->schema, keys, count, err));
     struct gar_plan *plan = NULL;
@@ -303,8 +318,8 @@ enum gar_status gar_plan_sort(struct gar_plan *input, struct gar_expr *const *ke
     return GAR_OK;
 }
 
-enum gar_status gar_plan_distinct(struct gar_plan *input, struct gar_expr *const *keys, int64_t count,
-                                  struct gar_plan **out, struct gar_error *err)
+enum gar_status gar_plan_distinct(struct gar_plan *input, struct gar_expr *const *keys,
+                                  int64_t count, struct gar_plan **out, struct gar_error *err)
 {
     GAR_TRY(check_keys(input->schema, keys, count, err));
     struct gar_plan *plan = NULL;
@@ -317,18 +332,23 @@ enum gar_status gar_plan_distinct(struct gar_plan *input, struct gar_expr *const
 /* ---- concat ---- */
 
 /* Widens fields[] of the schemas so far by input number `i`. */
-static enum gar_status join_fields(struct gar_field *fields, int64_t count, const struct gar_schema *schema, int64_t i,
+static enum gar_status join_fields(struct gar_field *fields, int64_t count,
+                                   const struct gar_schema *schema, int64_t i,
                                    struct gar_error *err)
 {
     if (schema->count != count) {
-        return gar_error_set(err, GAR_ERR_TYPE, "concat: input %lld has %lld columns, the first has %lld; select the same columns of both",
+        return gar_error_set(err, GAR_ERR_TYPE,
+                             "concat: input %lld has %lld columns, the first has %lld; select the "
+                             "same columns of both",
                              (long long)i + 1, (long long)schema->count, (long long)count);
     }
     for (int64_t c = 0; c < count; c++) {
         const struct gar_field *field = &schema->fields[c];
         if (strcmp(field->name, fields[c].name) != 0) {
-            return gar_error_set(err, GAR_ERR_TYPE, "concat: column %lld of input %lld is named '%s', in the first '%s'; rename it",
-                                 (long long)c + 1, (long long)i + 1, field->name, fields[c].name);
+            return gar_error_set(
+                err, GAR_ERR_TYPE,
+                "concat: column %lld of input %lld is named '%s', in the first '%s'; rename it",
+                (long long)c + 1, (long long)i + 1, field->name, fields[c].name);
         }
         fields[c].nullable = fields[c].nullable || field->nullable;
         if (fields[c].type.id == GAR_NULL) {
@@ -336,17 +356,19 @@ static enum gar_status join_fields(struct gar_field *fields, int64_t count, cons
         } else if (field->type.id != GAR_NULL && !gar_type_equal(field->type, fields[c].type)) {
             char a[64];
             char b[64];
-            return gar_error_set(err, GAR_ERR_TYPE, "concat: column '%s' is %s in input %lld and %s before; cast one of them", field->name,
-                                 gar_type_text(field->type, a, (int64_t)sizeof a), (long long)i + 1,
-                                 gar_type_text(fields[c].type, b, (int64_t)sizeof b));
+            return gar_error_set(
+                err, GAR_ERR_TYPE,
+                "concat: column '%s' is %s in input %lld and %s before; cast one of them",
+                field->name, gar_type_text(field->type, a, (int64_t)sizeof a), (long long)i + 1,
+                gar_type_text(fields[c].type, b, (int64_t)sizeof b));
         }
     }
     return GAR_OK;
 }
 
 /* The input with columns of null type cast to the types of `schema`. */
-static enum gar_status widen_nulls(struct gar_plan *input, const struct gar_schema *schema, struct gar_plan **out,
-                                   struct gar_error *err)
+static enum gar_status widen_nulls(struct gar_plan *input, const struct gar_schema *schema,
+                                   struct gar_plan **out, struct gar_error *err)
 {
     if (gar_schema_equal(input->schema, schema)) {
         *out = gar_plan_ref(input);
@@ -374,8 +396,8 @@ static enum gar_status widen_nulls(struct gar_plan *input, const struct gar_sche
     return status;
 }
 
-static enum gar_status concat_schema(struct gar_plan *const *inputs, int64_t count, struct gar_schema **out,
-                                     struct gar_error *err)
+static enum gar_status concat_schema(struct gar_plan *const *inputs, int64_t count,
+                                     struct gar_schema **out, struct gar_error *err)
 {
     const struct gar_schema *first = inputs[0]->schema;
     struct gar_field *fields = gar_calloc(first->count, (int64_t)sizeof *fields);
@@ -396,8 +418,9 @@ static enum gar_status concat_schema(struct gar_plan *const *inputs, int64_t cou
     return status;
 }
 
-static enum gar_status concat_widened(struct gar_plan *const *inputs, struct gar_plan **widened, int64_t count,
-                                      struct gar_schema *schema, struct gar_plan **out, struct gar_error *err)
+static enum gar_status concat_widened(struct gar_plan *const *inputs, struct gar_plan **widened,
+                                      int64_t count, struct gar_schema *schema,
+                                      struct gar_plan **out, struct gar_error *err)
 {
     for (int64_t i = 0; i < count; i++) {
         GAR_TRY(widen_nulls(inputs[i], schema, &widened[i], err));
@@ -407,8 +430,8 @@ static enum gar_status concat_widened(struct gar_plan *const *inputs, struct gar
     return GAR_OK;
 }
 
-enum gar_status gar_plan_concat(struct gar_plan *const *inputs, int64_t count, struct gar_plan **out,
-                                struct gar_error *err)
+enum gar_status gar_plan_concat(struct gar_plan *const *inputs, int64_t count,
+                                struct gar_plan **out, struct gar_error *err)
 {
     if (count <= 0) {
         return gar_error_set(err, GAR_ERR_VALUE, "concat needs at least one input");
@@ -416,8 +439,9 @@ enum gar_status gar_plan_concat(struct gar_plan *const *inputs, int64_t count, s
     struct gar_schema *schema = NULL;
     GAR_TRY(concat_schema(inputs, count, &schema, err));
     struct gar_plan **widened = gar_calloc(count, (int64_t)sizeof *widened);
-    const enum gar_status status = widened == NULL ? gar_error_nomem(err, count * (int64_t)sizeof *widened)
-                                                   : concat_widened(inputs, widened, count, schema, out, err);
+    const enum gar_status status = widened == NULL
+                                       ? gar_error_nomem(err, count * (int64_t)sizeof *widened)
+                                       : concat_widened(inputs, widened, count, schema, out, err);
     for (int64_t i = 0; widened != NULL && i < count; i++) {
         gar_plan_unref(widened[i]);
     }
@@ -428,20 +452,23 @@ enum gar_status gar_plan_concat(struct gar_plan *const *inputs, int64_t count, s
 
 /* ---- all kinds ---- */
 
-enum gar_status gar_plan_with_inputs(const struct gar_plan *plan, struct gar_plan *const *inputs, struct gar_plan **out,
-                                     struct gar_error *err)
+enum gar_status gar_plan_with_inputs(const struct gar_plan *plan, struct gar_plan *const *inputs,
+                                     struct gar_plan **out, struct gar_error *err)
 {
     switch (plan->kind) {
     case GAR_PLAN_SCAN: *out = gar_plan_ref(plan); return GAR_OK;
-    case GAR_PLAN_PROJECT: return gar_plan_project_exact(inputs[0], plan->exprs, plan->expr_count, out, err);
+    case GAR_PLAN_PROJECT:
+        return gar_plan_project_exact(inputs[0], plan->exprs, plan->expr_count, out, err);
     case GAR_PLAN_FILTER: return gar_plan_filter(inputs[0], plan->exprs[0], out, err);
     case GAR_PLAN_LIMIT: return gar_plan_limit(inputs[0], plan->offset, plan->limit, out, err);
     case GAR_PLAN_SORT:
-        return gar_plan_sort(inputs[0], plan->exprs, plan->descending, plan->nulls_first, plan->expr_count, plan->limit,
-                             out, err);
+        return gar_plan_sort(inputs[0], plan->exprs, plan->descending, plan->nulls_first,
+                             plan->expr_count, plan->limit, out, err);
     case GAR_PLAN_AGGREGATE:
-        return gar_plan_aggregate_exact(inputs[0], plan->exprs, plan->expr_count, plan->key_count, out, err);
-    case GAR_PLAN_DISTINCT: return gar_plan_distinct(inputs[0], plan->exprs, plan->expr_count, out, err);
+        return gar_plan_aggregate_exact(inputs[0], plan->exprs, plan->expr_count, plan->key_count,
+                                        out, err);
+    case GAR_PLAN_DISTINCT:
+        return gar_plan_distinct(inputs[0], plan->exprs, plan->expr_count, out, err);
     case GAR_PLAN_CONCAT: return gar_plan_concat(inputs, plan->input_count, out, err);
     case GAR_PLAN_WRITE: return gar_plan_write(inputs[0], plan->sink, out, err);
     }
@@ -460,7 +487,8 @@ static int64_t scan_rows(const struct gar_plan *plan)
     return rows;
 }
 
-static int64_t sum_over_scans(const struct gar_plan *plan, int64_t (*size)(const struct gar_plan *scan))
+static int64_t sum_over_scans(const struct gar_plan *plan,
+                              int64_t (*size)(const struct gar_plan *scan))
 {
     if (plan->kind == GAR_PLAN_SCAN) {
         return size(plan);

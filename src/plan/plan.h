@@ -9,15 +9,15 @@
 #define GAR_PLAN_DEPTH_MAX 5000
 
 enum gar_plan_kind {
-    GAR_PLAN_SCAN,      /* provider, columns, filter, limit: what has been pushed down so far */
-    GAR_PLAN_PROJECT,   /* exprs (named): select, with_columns, rename, exclude all become this */
-    GAR_PLAN_FILTER,    /* exprs[0] */
-    GAR_PLAN_LIMIT,     /* offset, limit (-1: no limit) */
-    GAR_PLAN_SORT,      /* exprs as keys with descending[] and nulls_first[]; limit >= 0: top-N */
+    GAR_PLAN_SCAN,    /* provider, columns, filter, limit: what has been pushed down so far */
+    GAR_PLAN_PROJECT, /* exprs (named): select, with_columns, rename, exclude all become this */
+    GAR_PLAN_FILTER,  /* exprs[0] */
+    GAR_PLAN_LIMIT,   /* offset, limit (-1: no limit) */
+    GAR_PLAN_SORT,    /* exprs as keys with descending[] and nulls_first[]; limit >= 0: top-N */
     GAR_PLAN_AGGREGATE, /* exprs[0..key_count) are keys, the rest aggregate calls (bare calls, maybe aliased) */
-    GAR_PLAN_DISTINCT,  /* exprs: the keys (empty: all columns); keeps whole rows, the first in input order */
-    GAR_PLAN_CONCAT,    /* inputs one after the other */
-    GAR_PLAN_WRITE,     /* sink */
+    GAR_PLAN_DISTINCT, /* exprs: the keys (empty: all columns); keeps whole rows, the first in input order */
+    GAR_PLAN_CONCAT, /* inputs one after the other */
+    GAR_PLAN_WRITE,  /* sink */
 };
 
 struct gar_plan {
@@ -28,15 +28,15 @@ struct gar_plan {
     int64_t input_count;
     struct gar_plan **inputs; /* owned references */
     int64_t expr_count;
-    struct gar_expr **exprs; /* owned references */
-    int64_t key_count;       /* AGGREGATE */
-    bool *descending;        /* SORT: expr_count items, owned */
-    bool *nulls_first;       /* SORT: expr_count items, owned */
-    int64_t offset;          /* LIMIT */
-    int64_t limit;           /* LIMIT, SORT, SCAN; -1 none */
+    struct gar_expr **exprs;            /* owned references */
+    int64_t key_count;                  /* AGGREGATE */
+    bool *descending;                   /* SORT: expr_count items, owned */
+    bool *nulls_first;                  /* SORT: expr_count items, owned */
+    int64_t offset;                     /* LIMIT */
+    int64_t limit;                      /* LIMIT, SORT, SCAN; -1 none */
     struct gar_scan_provider *provider; /* SCAN; owned reference */
-    int64_t *columns;        /* SCAN: positions in the provider's schema, schema->count items; owned */
-    struct gar_expr *filter; /* SCAN: over the provider's schema; owned reference or NULL */
+    int64_t *columns; /* SCAN: positions in the provider's schema, schema->count items; owned */
+    struct gar_expr *filter;        /* SCAN: over the provider's schema; owned reference or NULL */
     struct gar_sink_provider *sink; /* WRITE; owned reference */
 };
 
@@ -45,52 +45,63 @@ void gar_plan_unref(struct gar_plan *plan);
 
 /* Builders: borrow arguments, take references, give a new reference. Errors: GAR_ERR_COLUMN, GAR_ERR_TYPE, GAR_ERR_VALUE
  * (duplicate output names, negative limit), GAR_ERR_NOMEM. */
-GAR_MUST_USE enum gar_status gar_plan_scan(struct gar_scan_provider *provider, struct gar_plan **out,
-                                           struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_plan_scan(struct gar_scan_provider *provider,
+                                           struct gar_plan **out, struct gar_error *err);
 /* For the optimizer: the same scan with other columns, filter or limit. */
-GAR_MUST_USE enum gar_status gar_plan_scan_pushed(const struct gar_plan *scan, const int64_t *columns, int64_t count,
-                                                  struct gar_expr *filter, int64_t limit, struct gar_plan **out,
-                                                  struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_plan_scan_pushed(const struct gar_plan *scan,
+                                                  const int64_t *columns, int64_t count,
+                                                  struct gar_expr *filter, int64_t limit,
+                                                  struct gar_plan **out, struct gar_error *err);
 /* Select. Expressions with aggregates (over the whole input) make an AGGREGATE with a PROJECT on top as needed; a column "*"
  * stands for all columns. */
-GAR_MUST_USE enum gar_status gar_plan_project(struct gar_plan *input, struct gar_expr *const *exprs, int64_t count,
-                                              struct gar_plan **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_plan_project(struct gar_plan *input, struct gar_expr *const *exprs,
+                                              int64_t count, struct gar_plan **out,
+                                              struct gar_error *err);
 /* Adds columns or replaces those of the same name in place. */
-GAR_MUST_USE enum gar_status gar_plan_with_columns(struct gar_plan *input, struct gar_expr *const *exprs, int64_t count,
+GAR_MUST_USE enum gar_status gar_plan_with_columns(struct gar_plan *input,
+                                                   struct gar_expr *const *exprs, int64_t count,
                                                    struct gar_plan **out, struct gar_error *err);
-GAR_MUST_USE enum gar_status gar_plan_rename(struct gar_plan *input, const char *const *from, const char *const *to,
-                                             int64_t count, struct gar_plan **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_plan_rename(struct gar_plan *input, const char *const *from,
+                                             const char *const *to, int64_t count,
+                                             struct gar_plan **out, struct gar_error *err);
 /* Names that do not exist are an error. */
-GAR_MUST_USE enum gar_status gar_plan_exclude(struct gar_plan *input, const char *const *names, int64_t count,
-                                              struct gar_plan **out, struct gar_error *err);
-GAR_MUST_USE enum gar_status gar_plan_filter(struct gar_plan *input, struct gar_expr *predicate, struct gar_plan **out,
-                                             struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_plan_exclude(struct gar_plan *input, const char *const *names,
+                                              int64_t count, struct gar_plan **out,
+                                              struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_plan_filter(struct gar_plan *input, struct gar_expr *predicate,
+                                             struct gar_plan **out, struct gar_error *err);
 GAR_MUST_USE enum gar_status gar_plan_limit(struct gar_plan *input, int64_t offset, int64_t limit,
                                             struct gar_plan **out, struct gar_error *err);
-GAR_MUST_USE enum gar_status gar_plan_sort(struct gar_plan *input, struct gar_expr *const *keys, const bool *descending,
-                                           const bool *nulls_first, int64_t count, int64_t limit,
-                                           struct gar_plan **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_plan_sort(struct gar_plan *input, struct gar_expr *const *keys,
+                                           const bool *descending, const bool *nulls_first,
+                                           int64_t count, int64_t limit, struct gar_plan **out,
+                                           struct gar_error *err);
 /* aggs may be any expressions over aggregates (sum(a) / sum(b)): nested ones become AGGREGATE + PROJECT. Keys may be expressions.
  * key_count 0: one row over everything. */
-GAR_MUST_USE enum gar_status gar_plan_aggregate(struct gar_plan *input, struct gar_expr *const *keys, int64_t key_count,
-                                                struct gar_expr *const *aggs, int64_t agg_count, struct gar_plan **out,
-                                                struct gar_error *err);
-GAR_MUST_USE enum gar_status gar_plan_distinct(struct gar_plan *input, struct gar_expr *const *keys, int64_t count,
-                                               struct gar_plan **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_plan_aggregate(struct gar_plan *input,
+                                                struct gar_expr *const *keys, int64_t key_count,
+                                                struct gar_expr *const *aggs, int64_t agg_count,
+                                                struct gar_plan **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_plan_distinct(struct gar_plan *input, struct gar_expr *const *keys,
+                                               int64_t count, struct gar_plan **out,
+                                               struct gar_error *err);
 /* Schemas must be equal (names, order, types; null type widens). */
-GAR_MUST_USE enum gar_status gar_plan_concat(struct gar_plan *const *inputs, int64_t count, struct gar_plan **out,
-                                             struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_plan_concat(struct gar_plan *const *inputs, int64_t count,
+                                             struct gar_plan **out, struct gar_error *err);
 GAR_MUST_USE enum gar_status gar_plan_write(struct gar_plan *input, struct gar_sink_provider *sink,
                                             struct gar_plan **out, struct gar_error *err);
 /* For the optimizer: nodes with exactly these expressions; no "*" is expanded, no aggregate split;
  * zero expressions are fine. aggregate: keys first, then bare aggregate calls, all maybe aliased. */
-GAR_MUST_USE enum gar_status gar_plan_project_exact(struct gar_plan *input, struct gar_expr *const *exprs, int64_t count,
+GAR_MUST_USE enum gar_status gar_plan_project_exact(struct gar_plan *input,
+                                                    struct gar_expr *const *exprs, int64_t count,
                                                     struct gar_plan **out, struct gar_error *err);
-GAR_MUST_USE enum gar_status gar_plan_aggregate_exact(struct gar_plan *input, struct gar_expr *const *exprs,
-                                                      int64_t count, int64_t key_count, struct gar_plan **out,
+GAR_MUST_USE enum gar_status gar_plan_aggregate_exact(struct gar_plan *input,
+                                                      struct gar_expr *const *exprs, int64_t count,
+                                                      int64_t key_count, struct gar_plan **out,
                                                       struct gar_error *err);
 /* The same node over other inputs (for the optimizer); the schema is worked out again. */
-GAR_MUST_USE enum gar_status gar_plan_with_inputs(const struct gar_plan *plan, struct gar_plan *const *inputs,
+GAR_MUST_USE enum gar_status gar_plan_with_inputs(const struct gar_plan *plan,
+                                                  struct gar_plan *const *inputs,
                                                   struct gar_plan **out, struct gar_error *err);
 
 /* A tree as text, one node a line, indented, for explain. */

@@ -9,12 +9,14 @@
 #include "plan/plan_priv.h"
 #include "plan/rewrite.h"
 
-enum gar_status gar_plan_aggregate_exact(struct gar_plan *input, struct gar_expr *const *exprs, int64_t count,
-                                       int64_t key_count, struct gar_plan **out, struct gar_error *err)
+enum gar_status gar_plan_aggregate_exact(struct gar_plan *input, struct gar_expr *const *exprs,
+                                         int64_t count, int64_t key_count, struct gar_plan **out,
+                                         struct gar_error *err)
 {
     struct gar_schema *schema = NULL;
     GAR_TRY(gar_plan_schema_of(input->schema, exprs, count, key_count, &schema, err));
-    const enum gar_status status = gar_plan_new_node(GAR_PLAN_AGGREGATE, &input, 1, exprs, count, out, err);
+    const enum gar_status status =
+        gar_plan_new_node(GAR_PLAN_AGGREGATE, &input, 1, exprs, count, out, err);
     if (status < 0) {
         gar_schema_unref(schema);
         return status;
@@ -26,7 +28,8 @@ enum gar_status gar_plan_aggregate_exact(struct gar_plan *input, struct gar_expr
 
 static bool is_aggregate_call(const struct gar_expr *expr)
 {
-    return expr->kind == GAR_EXPR_CALL && gar_function_info(expr->function)->kind == GAR_FUNCTION_AGGREGATE;
+    return expr->kind == GAR_EXPR_CALL &&
+           gar_function_info(expr->function)->kind == GAR_FUNCTION_AGGREGATE;
 }
 
 /* Keys and the different calls found so far, all under the names they have in the AGGREGATE node. */
@@ -57,23 +60,24 @@ static bool name_is_taken(const struct split *split, const char *name)
 }
 
 /* Name a call by its text, so that plans read well. */
-static enum gar_status name_call(const struct split *split, struct gar_expr *call, struct gar_expr **out,
-                                 struct gar_error *err)
+static enum gar_status name_call(const struct split *split, struct gar_expr *call,
+                                 struct gar_expr **out, struct gar_error *err)
 {
     struct gar_strbuf name = {0};
     gar_expr_print(call, &name);
     while (!name.failed && name_is_taken(split, gar_strbuf_text(&name))) {
         gar_strbuf_append(&name, "'");
     }
-    const enum gar_status status = name.failed ? gar_error_nomem(err, name.size)
-                                               : gar_expr_new_alias(call, gar_strbuf_text(&name), out, err);
+    const enum gar_status status = name.failed
+                                       ? gar_error_nomem(err, name.size)
+                                       : gar_expr_new_alias(call, gar_strbuf_text(&name), out, err);
     gar_strbuf_destroy(&name);
     return status;
 }
 
 /* Position of the call among the inner expressions; it is added if new. */
-static enum gar_status find_or_add_call(struct split *split, const struct gar_expr *call, int64_t *out,
-                                        struct gar_error *err)
+static enum gar_status find_or_add_call(struct split *split, const struct gar_expr *call,
+                                        int64_t *out, struct gar_error *err)
 {
     for (int64_t i = split->key_count; i < split->count; i++) {
         if (gar_expr_equal(bare(split->inner[i]), call)) {
@@ -82,7 +86,8 @@ static enum gar_status find_or_add_call(struct split *split, const struct gar_ex
         }
     }
     void *items = split->inner;
-    GAR_TRY(gar_grow(&items, &split->capacity, split->count + 1, (int64_t)sizeof *split->inner, err));
+    GAR_TRY(
+        gar_grow(&items, &split->capacity, split->count + 1, (int64_t)sizeof *split->inner, err));
     split->inner = items;
     struct gar_expr *shared = gar_expr_ref(call);
     const enum gar_status status = name_call(split, shared, &split->inner[split->count], err);
@@ -93,8 +98,8 @@ static enum gar_status find_or_add_call(struct split *split, const struct gar_ex
     return status;
 }
 
-static enum gar_status replace_inner(const struct gar_expr *expr, void *context, struct gar_expr **out,
-                                     struct gar_error *err)
+static enum gar_status replace_inner(const struct gar_expr *expr, void *context,
+                                     struct gar_expr **out, struct gar_error *err)
 {
     struct split *split = context;
     if (is_aggregate_call(expr)) {
@@ -117,7 +122,8 @@ static enum gar_status replace_inner(const struct gar_expr *expr, void *context,
         int64_t position = 0;
         GAR_TRY(gar_schema_get(split->input, expr->name, &position, err));
         return gar_error_set(err, GAR_ERR_VALUE,
-                             "column '%s' is neither a key of the grouping nor inside an aggregate; aggregate it, e.g. any_value(%s)",
+                             "column '%s' is neither a key of the grouping nor inside an "
+                             "aggregate; aggregate it, e.g. any_value(%s)",
                              expr->name, expr->name);
     }
     return GAR_OK;
@@ -139,8 +145,9 @@ static bool is_simple(struct gar_expr *const *aggs, int64_t count)
     return true;
 }
 
-static enum gar_status simple_aggregate(struct gar_plan *input, struct gar_expr *const *keys, int64_t key_count,
-                                        struct gar_expr *const *aggs, int64_t agg_count, struct gar_plan **out,
+static enum gar_status simple_aggregate(struct gar_plan *input, struct gar_expr *const *keys,
+                                        int64_t key_count, struct gar_expr *const *aggs,
+                                        int64_t agg_count, struct gar_plan **out,
                                         struct gar_error *err)
 {
     const int64_t count = key_count + agg_count;
@@ -159,8 +166,8 @@ static enum gar_status simple_aggregate(struct gar_plan *input, struct gar_expr 
     return status;
 }
 
-static enum gar_status fill_outer(struct split *split, struct gar_expr *const *aggs, int64_t agg_count,
-                                  struct gar_expr **outer, struct gar_error *err)
+static enum gar_status fill_outer(struct split *split, struct gar_expr *const *aggs,
+                                  int64_t agg_count, struct gar_expr **outer, struct gar_error *err)
 {
     for (int64_t i = 0; i < split->key_count; i++) {
         GAR_TRY(gar_expr_new_column(gar_expr_name(split->inner[i]), &outer[i], err));
@@ -176,24 +183,28 @@ static enum gar_status fill_outer(struct split *split, struct gar_expr *const *a
     return GAR_OK;
 }
 
-static enum gar_status split_aggregate(struct split *split, struct gar_plan *input, struct gar_expr *const *aggs,
-                                       int64_t agg_count, struct gar_expr **outer, struct gar_plan **out,
+static enum gar_status split_aggregate(struct split *split, struct gar_plan *input,
+                                       struct gar_expr *const *aggs, int64_t agg_count,
+                                       struct gar_expr **outer, struct gar_plan **out,
                                        struct gar_error *err)
 {
     GAR_TRY(fill_outer(split, aggs, agg_count, outer, err));
     struct gar_plan *aggregate = NULL;
-    GAR_TRY(gar_plan_aggregate_exact(input, split->inner, split->count, split->key_count, &aggregate, err));
-    const enum gar_status status = gar_plan_project_exact(aggregate, outer, split->key_count + agg_count, out, err);
+    GAR_TRY(gar_plan_aggregate_exact(input, split->inner, split->count, split->key_count,
+                                     &aggregate, err));
+    const enum gar_status status =
+        gar_plan_project_exact(aggregate, outer, split->key_count + agg_count, out, err);
     gar_plan_unref(aggregate);
     return status;
 }
 
-enum gar_status gar_plan_aggregate(struct gar_plan *input, struct gar_expr *const *keys, int64_t key_count,
-                                   struct gar_expr *const *aggs, int64_t agg_count, struct gar_plan **out,
-                                   struct gar_error *err)
+enum gar_status gar_plan_aggregate(struct gar_plan *input, struct gar_expr *const *keys,
+                                   int64_t key_count, struct gar_expr *const *aggs,
+                                   int64_t agg_count, struct gar_plan **out, struct gar_error *err)
 {
     if (key_count + agg_count <= 0) {
-        return gar_error_set(err, GAR_ERR_VALUE, "an aggregation needs at least one key or aggregate");
+        return gar_error_set(err, GAR_ERR_VALUE,
+                             "an aggregation needs at least one key or aggregate");
     }
     if (is_simple(aggs, agg_count)) {
         return simple_aggregate(input, keys, key_count, aggs, agg_count, out, err);
@@ -202,7 +213,8 @@ enum gar_status gar_plan_aggregate(struct gar_plan *input, struct gar_expr *cons
     const int64_t outer_count = key_count + agg_count;
     struct gar_expr **outer = gar_calloc(outer_count, (int64_t)sizeof *outer);
     void *items = NULL;
-    enum gar_status status = outer == NULL ? gar_error_nomem(err, outer_count * (int64_t)sizeof *outer) : GAR_OK;
+    enum gar_status status =
+        outer == NULL ? gar_error_nomem(err, outer_count * (int64_t)sizeof *outer) : GAR_OK;
     if (status >= 0) {
         status = gar_grow(&items, &split.capacity, outer_count, (int64_t)sizeof *split.inner, err);
     }

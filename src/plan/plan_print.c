@@ -64,7 +64,8 @@ static void print_limit(const struct gar_plan *plan, struct gar_strbuf *out)
         gar_strbuf_printf(out, "Limit %lld", (long long)plan->limit);
     }
     if (plan->offset > 0) {
-        gar_strbuf_printf(out, "%s %lld", plan->limit >= 0 ? " offset" : "Offset", (long long)plan->offset);
+        gar_strbuf_printf(out, "%s %lld", plan->limit >= 0 ? " offset" : "Offset",
+                          (long long)plan->offset);
     }
 }
 

@@ -23,7 +23,8 @@ static void destroy_list(struct expr_list *list)
 static enum gar_status push(struct expr_list *list, struct gar_expr *expr, struct gar_error *err)
 {
     void *items = list->items;
-    const enum gar_status status = gar_grow(&items, &list->capacity, list->count + 1, (int64_t)sizeof *list->items, err);
+    const enum gar_status status =
+        gar_grow(&items, &list->capacity, list->count + 1, (int64_t)sizeof *list->items, err);
     if (status < 0) {
         gar_expr_unref(expr);
         return status;
@@ -40,12 +41,13 @@ static enum gar_status push_column(struct expr_list *list, const char *name, str
     return push(list, column, err);
 }
 
-enum gar_status gar_plan_project_exact(struct gar_plan *input, struct gar_expr *const *exprs, int64_t count,
-                                     struct gar_plan **out, struct gar_error *err)
+enum gar_status gar_plan_project_exact(struct gar_plan *input, struct gar_expr *const *exprs,
+                                       int64_t count, struct gar_plan **out, struct gar_error *err)
 {
     struct gar_schema *schema = NULL;
     GAR_TRY(gar_plan_schema_of(input->schema, exprs, count, count, &schema, err));
-    const enum gar_status status = gar_plan_new_node(GAR_PLAN_PROJECT, &input, 1, exprs, count, out, err);
+    const enum gar_status status =
+        gar_plan_new_node(GAR_PLAN_PROJECT, &input, 1, exprs, count, out, err);
     if (status < 0) {
         gar_schema_unref(schema);
         return status;
@@ -54,8 +56,8 @@ enum gar_status gar_plan_project_exact(struct gar_plan *input, struct gar_expr *
     return GAR_OK;
 }
 
-static enum gar_status expand(const struct gar_schema *schema, struct gar_expr *const *exprs, int64_t count,
-                              struct expr_list *list, struct gar_error *err)
+static enum gar_status expand(const struct gar_schema *schema, struct gar_expr *const *exprs,
+                              int64_t count, struct expr_list *list, struct gar_error *err)
 {
     for (int64_t i = 0; i < count; i++) {
         if (exprs[i]->kind != GAR_EXPR_COLUMN || strcmp(exprs[i]->name, "*") != 0) {
@@ -69,8 +71,8 @@ static enum gar_status expand(const struct gar_schema *schema, struct gar_expr *
     return GAR_OK;
 }
 
-enum gar_status gar_plan_project(struct gar_plan *input, struct gar_expr *const *exprs, int64_t count,
-                                 struct gar_plan **out, struct gar_error *err)
+enum gar_status gar_plan_project(struct gar_plan *input, struct gar_expr *const *exprs,
+                                 int64_t count, struct gar_plan **out, struct gar_error *err)
 {
     struct expr_list list = {0};
     enum gar_status status = expand(input->schema, exprs, count, &list, err);
@@ -79,8 +81,9 @@ enum gar_status gar_plan_project(struct gar_plan *input, struct gar_expr *const 
         has_aggregate = has_aggregate || gar_expr_has_aggregate(list.items[i]);
     }
     if (status >= 0) {
-        status = has_aggregate ? gar_plan_aggregate(input, NULL, 0, list.items, list.count, out, err)
-                               : gar_plan_project_exact(input, list.items, list.count, out, err);
+        status = has_aggregate
+                     ? gar_plan_aggregate(input, NULL, 0, list.items, list.count, out, err)
+                     : gar_plan_project_exact(input, list.items, list.count, out, err);
     }
     destroy_list(&list);
     return status;
@@ -97,7 +100,8 @@ static int64_t find_made(struct gar_expr *const *exprs, int64_t count, const cha
     return -1;
 }
 
-static enum gar_status list_with_columns(const struct gar_schema *schema, struct gar_expr *const *exprs, int64_t count,
+static enum gar_status list_with_columns(const struct gar_schema *schema,
+                                         struct gar_expr *const *exprs, int64_t count,
                                          struct expr_list *list, struct gar_error *err)
 {
     for (int64_t c = 0; c < schema->count; c++) {
@@ -111,7 +115,9 @@ static enum gar_status list_with_columns(const struct gar_schema *schema, struct
     for (int64_t i = 0; i < count; i++) {
         const char *name = gar_expr_name(exprs[i]);
         if (find_made(exprs, i, name) >= 0) {
-            return gar_error_set(err, GAR_ERR_VALUE, "two of the new columns are named '%s'; give one of them another name", name);
+            return gar_error_set(
+                err, GAR_ERR_VALUE,
+                "two of the new columns are named '%s'; give one of them another name", name);
         }
         if (gar_schema_find(schema, name) < 0) {
             GAR_TRY(push(list, gar_expr_ref(exprs[i]), err));
@@ -120,8 +126,8 @@ static enum gar_status list_with_columns(const struct gar_schema *schema, struct
     return GAR_OK;
 }
 
-enum gar_status gar_plan_with_columns(struct gar_plan *input, struct gar_expr *const *exprs, int64_t count,
-                                      struct gar_plan **out, struct gar_error *err)
+enum gar_status gar_plan_with_columns(struct gar_plan *input, struct gar_expr *const *exprs,
+                                      int64_t count, struct gar_plan **out, struct gar_error *err)
 {
     struct expr_list list = {0};
     enum gar_status status = list_with_columns(input->schema, exprs, count, &list, err);
@@ -143,8 +149,8 @@ static int64_t find_name(const char *const *names, int64_t count, const char *na
 }
 
 /* All names must be columns, each named once. */
-static enum gar_status check_names(const struct gar_schema *schema, const char *const *names, int64_t count,
-                                   struct gar_error *err)
+static enum gar_status check_names(const struct gar_schema *schema, const char *const *names,
+                                   int64_t count, struct gar_error *err)
 {
     for (int64_t i = 0; i < count; i++) {
         int64_t position = 0;
@@ -156,8 +162,9 @@ static enum gar_status check_names(const struct gar_schema *schema, const char *
     return GAR_OK;
 }
 
-static enum gar_status list_renamed(const struct gar_schema *schema, const char *const *from, const char *const *to,
-                                    int64_t count, struct expr_list *list, struct gar_error *err)
+static enum gar_status list_renamed(const struct gar_schema *schema, const char *const *from,
+                                    const char *const *to, int64_t count, struct expr_list *list,
+                                    struct gar_error *err)
 {
     GAR_TRY(check_names(schema, from, count, err));
     for (int64_t c = 0; c < schema->count; c++) {
@@ -175,8 +182,9 @@ static enum gar_status list_renamed(const struct gar_schema *schema, const char 
     return GAR_OK;
 }
 
-enum gar_status gar_plan_rename(struct gar_plan *input, const char *const *from, const char *const *to, int64_t count,
-                                struct gar_plan **out, struct gar_error *err)
+enum gar_status gar_plan_rename(struct gar_plan *input, const char *const *from,
+                                const char *const *to, int64_t count, struct gar_plan **out,
+                                struct gar_error *err)
 {
     struct expr_list list = {0};
     enum gar_status status = list_renamed(input->schema, from, to, count, &list, err);
@@ -187,8 +195,8 @@ enum gar_status gar_plan_rename(struct gar_plan *input, const char *const *from,
     return status;
 }
 
-enum gar_status gar_plan_exclude(struct gar_plan *input, const char *const *names, int64_t count, struct gar_plan **out,
-                                 struct gar_error *err)
+enum gar_status gar_plan_exclude(struct gar_plan *input, const char *const *names, int64_t count,
+                                 struct gar_plan **out, struct gar_error *err)
 {
     struct expr_list list = {0};
     enum gar_status status = check_names(input->schema, names, count, err);

@@ -35,7 +35,12 @@ static struct gar_expr *call(const char *function, struct gar_expr *a, struct ga
 {
     struct gar_expr *const args[2] = {a, b};
     struct gar_expr *e = NULL;
-    assert_int_equal(gar_expr_new_call_by_name(function, args, a == NULL ? 0 : b == NULL ? 1 : 2, &e, NULL), GAR_OK);
+    assert_int_equal(gar_expr_new_call_by_name(function, args,
+                                               a == NULL   ? 0
+                                               : b == NULL ? 1
+                                                           : 2,
+                                               &e, NULL),
+                     GAR_OK);
     gar_expr_unref(a);
     gar_expr_unref(b);
     return e;
@@ -54,7 +59,9 @@ static struct gar_plan *table(const char *const *names, int64_t count)
 {
     struct gar_field fields[8];
     for (int64_t i = 0; i < count; i++) {
-        const enum gar_type_id id = names[i][0] == 's' ? GAR_STRING : names[i][0] == 'n' ? GAR_NULL : GAR_INT64;
+        const enum gar_type_id id = names[i][0] == 's'   ? GAR_STRING
+                                    : names[i][0] == 'n' ? GAR_NULL
+                                                         : GAR_INT64;
         fields[i] = (struct gar_field){.type = gar_type_of(id), .nullable = true};
         memcpy(&fields[i].name, &names[i], sizeof names[i]);
     }
@@ -133,12 +140,14 @@ static void aggregates(void **state)
     struct gar_plan *t = abs_table();
     struct gar_plan *p = NULL;
     struct gar_expr *key = col("s");
-    struct gar_expr *simple[] = {call("sum", col("a"), NULL), alias(call("count", NULL, NULL), "n")};
+    struct gar_expr *simple[] = {call("sum", col("a"), NULL),
+                                 alias(call("count", NULL, NULL), "n")};
     assert_int_equal(gar_plan_aggregate(t, &key, 1, simple, 2, &p, NULL), GAR_OK);
     check(p, "Aggregate sum(a), count(*) as n by s\n  " SCAN, "s: string\na: int64\nn: int64");
 
-    struct gar_expr *mixed[] = {alias(call("divide", call("sum", col("a"), NULL), call("sum", col("b"), NULL)), "r"),
-                                call("sum", col("a"), NULL), alias(call("concat", col("s"), col("s")), "k2")};
+    struct gar_expr *mixed[] = {
+        alias(call("divide", call("sum", col("a"), NULL), call("sum", col("b"), NULL)), "r"),
+        call("sum", col("a"), NULL), alias(call("concat", col("s"), col("s")), "k2")};
     assert_int_equal(gar_plan_aggregate(t, &key, 1, mixed, 3, &p, NULL), GAR_OK);
     check(p,
           "Project s, \"sum(a)\" / \"sum(b)\" as r, \"sum(a)\" as a, concat(s, s) as k2\n"
@@ -220,7 +229,8 @@ static void concatenation(void **state)
     gar_plan_unref(t);
 }
 
-static void expect(enum gar_status status, enum gar_status wanted, const struct gar_error *err, const char *part)
+static void expect(enum gar_status status, enum gar_status wanted, const struct gar_error *err,
+                   const char *part)
 {
     if (status != wanted || strstr(err->message, part) == NULL) {
         fail_msg("%s: %s; expected '%s'", gar_status_name(status), err->message, part);
@@ -233,7 +243,8 @@ static void refusals(void **state)
     struct gar_plan *t = abs_table();
     struct gar_plan *p = NULL;
     struct gar_error err = GAR_ERROR_INIT;
-    struct gar_expr *e[] = {col("aa"), alias(col("a"), "b"), col("b"), call("sum", col("a"), NULL), call("add", col("a"), lit(1))};
+    struct gar_expr *e[] = {col("aa"), alias(col("a"), "b"), col("b"), call("sum", col("a"), NULL),
+                            call("add", col("a"), lit(1))};
     static const char *const names[] = {"q", "a", "a"};
     expect(gar_plan_project(t, e, 1, &p, &err), GAR_ERR_COLUMN, &err, "'aa'");
     expect(gar_plan_project(t, e + 1, 2, &p, &err), GAR_ERR_VALUE, &err, "'b'");
@@ -278,8 +289,8 @@ static void depth_is_bounded(void **state)
 /* ---- providers ---- */
 
 /* All rows of a scan as one sum and count; batches of at most max_rows. */
-static void drain(struct gar_scan_provider *provider, int64_t limit, int64_t batch_rows, int64_t max_rows, int64_t *rows,
-                  int64_t *sum)
+static void drain(struct gar_scan_provider *provider, int64_t limit, int64_t batch_rows,
+                  int64_t max_rows, int64_t *rows, int64_t *sum)
 {
     const int64_t columns[] = {0};
     const struct gar_scan_request request = {.columns = columns,
@@ -297,7 +308,8 @@ static void drain(struct gar_scan_provider *provider, int64_t limit, int64_t bat
         while (scan->vtable->decode(scan, unit, NULL, max_rows, &batch, NULL) == GAR_OK) {
             assert_true(batch->rows <= max_rows && batch->rows > 0);
             for (int64_t i = 0; i < batch->rows; i++) {
-                *sum = (int64_t)((uint64_t)*sum + (uint64_t)((const int64_t *)batch->columns[0]->values)[i]); /* may wrap */
+                *sum = (int64_t)((uint64_t)*sum + (uint64_t)((const int64_t *)batch->columns[0]
+                                                                 ->values)[i]); /* may wrap */
             }
             *rows += batch->rows;
             gar_batch_unref(batch);
@@ -313,12 +325,20 @@ static void ranges(void **state)
     (void)state;
     static const struct {
         int64_t start, end, step, rows;
-    } cases[] = {{0, 10, 1, 10},   {0, 10, 3, 4},   {10, 0, -3, 4},     {5, 5, 1, 0},
-                 {5, 4, 1, 0},     {0, 9, 3, 3},    {-5, 1000, 1, 1005}, {INT64_MAX - 3, INT64_MAX, 2, 2},
+    } cases[] = {{0, 10, 1, 10},
+                 {0, 10, 3, 4},
+                 {10, 0, -3, 4},
+                 {5, 5, 1, 0},
+                 {5, 4, 1, 0},
+                 {0, 9, 3, 3},
+                 {-5, 1000, 1, 1005},
+                 {INT64_MAX - 3, INT64_MAX, 2, 2},
                  {INT64_MIN, INT64_MAX, INT64_MAX, 3}};
     for (int64_t i = 0; i < GAR_COUNT_OF(cases); i++) {
         struct gar_scan_provider *provider = NULL;
-        assert_int_equal(gar_range_provider_new("id", cases[i].start, cases[i].end, cases[i].step, &provider, NULL), GAR_OK);
+        assert_int_equal(gar_range_provider_new("id", cases[i].start, cases[i].end, cases[i].step,
+                                                &provider, NULL),
+                         GAR_OK);
         assert_int_equal(provider->vtable->row_count(provider), cases[i].rows);
         int64_t rows = 0;
         int64_t sum = 0;
@@ -335,7 +355,8 @@ static void ranges(void **state)
     }
     struct gar_scan_provider *provider = NULL;
     assert_int_equal(gar_range_provider_new("id", 0, 10, 0, &provider, NULL), GAR_ERR_VALUE);
-    assert_int_equal(gar_range_provider_new("id", INT64_MIN, INT64_MAX, 1, &provider, NULL), GAR_ERR_VALUE);
+    assert_int_equal(gar_range_provider_new("id", INT64_MIN, INT64_MAX, 1, &provider, NULL),
+                     GAR_ERR_VALUE);
 }
 
 /* Rows of a range as a table in memory. */
@@ -348,7 +369,8 @@ static struct gar_scan_provider *memory_of(int64_t rows, int64_t batches)
     assert_int_equal(gar_schema_new(&field, 1, false, &schema, NULL), GAR_OK);
     for (int64_t b = 0; b < batches; b++) {
         struct gar_column *column = NULL;
-        assert_int_equal(gar_column_new(gar_memory_system(), field.type, rows, false, &column, NULL), GAR_OK);
+        assert_int_equal(
+            gar_column_new(gar_memory_system(), field.type, rows, false, &column, NULL), GAR_OK);
         for (int64_t i = 0; i < rows; i++) {
             ((int64_t *)gar_column_values_mut(column))[i] = i;
         }
@@ -383,10 +405,13 @@ static void memory_scans(void **state)
 
 /* ---- rewriting ---- */
 
-static enum gar_status a_to_b(const struct gar_expr *expr, void *context, struct gar_expr **out, struct gar_error *err)
+static enum gar_status a_to_b(const struct gar_expr *expr, void *context, struct gar_expr **out,
+                              struct gar_error *err)
 {
     (void)context;
-    return expr->kind == GAR_EXPR_COLUMN && strcmp(expr->name, "a") == 0 ? gar_expr_new_column("b", out, err) : GAR_OK;
+    return expr->kind == GAR_EXPR_COLUMN && strcmp(expr->name, "a") == 0
+               ? gar_expr_new_column("b", out, err)
+               : GAR_OK;
 }
 
 static void rewriting(void **state)
@@ -421,8 +446,9 @@ static void refused_memory(void **state)
     const int64_t blocks = gar_alloc_live_blocks();
     struct gar_plan *t = abs_table();
     struct gar_expr *key = col("s");
-    struct gar_expr *aggs[] = {alias(call("divide", call("sum", col("a"), NULL), call("sum", col("b"), NULL)), "r"),
-                               call("sum", col("a"), NULL)};
+    struct gar_expr *aggs[] = {
+        alias(call("divide", call("sum", col("a"), NULL), call("sum", col("b"), NULL)), "r"),
+        call("sum", col("a"), NULL)};
     for (int64_t n = 1; n < 10000; n++) {
         const int64_t before = gar_alloc_live_blocks();
         struct gar_plan *p = NULL;
@@ -445,10 +471,11 @@ static void refused_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(projections),      cmocka_unit_test(aggregates),   cmocka_unit_test(others),
-        cmocka_unit_test(concatenation),    cmocka_unit_test(refusals),     cmocka_unit_test(depth_is_bounded),
-        cmocka_unit_test(ranges),           cmocka_unit_test(memory_scans), cmocka_unit_test(rewriting),
-        cmocka_unit_test(refused_memory),
+        cmocka_unit_test(projections), cmocka_unit_test(aggregates),
+        cmocka_unit_test(others),      cmocka_unit_test(concatenation),
+        cmocka_unit_test(refusals),    cmocka_unit_test(depth_is_bounded),
+        cmocka_unit_test(ranges),      cmocka_unit_test(memory_scans),
+        cmocka_unit_test(rewriting),   cmocka_unit_test(refused_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

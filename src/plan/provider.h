@@ -21,23 +21,27 @@ struct gar_unit;
 
 /* What the plan wants of a scan. Borrowed during open. */
 struct gar_scan_request {
-    const int64_t *columns; /* positions in the provider's schema, in output order; may be empty (row counts only) */
+    const int64_t *
+        columns; /* positions in the provider's schema, in output order; may be empty (row counts only) */
     int64_t column_count;
-    const struct gar_expr *filter; /* over the provider's schema (also of columns not in `columns`), or NULL */
-    int64_t limit;                 /* rows that are enough after the filter, or -1 */
-    int64_t batch_rows;            /* rows a batch should have at most (default_morsel_size) */
-    struct gar_memory *memory;     /* borrowed for the life of the scan */
-    struct gar_cancel *cancel;     /* borrowed likewise */
+    const struct gar_expr
+        *filter;        /* over the provider's schema (also of columns not in `columns`), or NULL */
+    int64_t limit;      /* rows that are enough after the filter, or -1 */
+    int64_t batch_rows; /* rows a batch should have at most (default_morsel_size) */
+    struct gar_memory *memory; /* borrowed for the life of the scan */
+    struct gar_cancel *cancel; /* borrowed likewise */
 };
 
 struct gar_scan_vtable {
     /* GAR_OK with *out owned by the caller, or GAR_EOF. */
     enum gar_status (*next)(struct gar_scan *scan, struct gar_unit **out, struct gar_error *err);
-    enum gar_status (*load)(struct gar_scan *scan, struct gar_unit *unit, struct gar_error *err); /* or NULL */
-    enum gar_status (*worker_new)(struct gar_scan *scan, struct gar_memory *memory, void **out, struct gar_error *err); /* or NULL */
+    enum gar_status (*load)(struct gar_scan *scan, struct gar_unit *unit,
+                            struct gar_error *err); /* or NULL */
+    enum gar_status (*worker_new)(struct gar_scan *scan, struct gar_memory *memory, void **out,
+                                  struct gar_error *err); /* or NULL */
     void (*worker_free)(struct gar_scan *scan, void *worker);
-    enum gar_status (*decode)(struct gar_scan *scan, struct gar_unit *unit, void *worker, int64_t max_rows,
-                              struct gar_batch **out, struct gar_error *err);
+    enum gar_status (*decode)(struct gar_scan *scan, struct gar_unit *unit, void *worker,
+                              int64_t max_rows, struct gar_batch **out, struct gar_error *err);
     void (*unit_free)(struct gar_scan *scan, struct gar_unit *unit);
     void (*free)(struct gar_scan *scan);
 };
@@ -53,7 +57,8 @@ struct gar_scan {
 };
 
 struct gar_scan_provider_vtable {
-    GAR_MUST_USE enum gar_status (*open)(struct gar_scan_provider *provider, const struct gar_scan_request *request,
+    GAR_MUST_USE enum gar_status (*open)(struct gar_scan_provider *provider,
+                                         const struct gar_scan_request *request,
                                          struct gar_scan **out, struct gar_error *err);
     /* Rows in all without reading data, or -1 when unknown. */
     int64_t (*row_count)(struct gar_scan_provider *provider);
@@ -75,12 +80,14 @@ struct gar_scan_provider *gar_scan_provider_ref(struct gar_scan_provider *provid
 void gar_scan_provider_unref(struct gar_scan_provider *provider);
 
 /* In-memory batches (references are taken; all of `schema`) and integer ranges; implemented in plan/. */
-GAR_MUST_USE enum gar_status gar_memory_provider_new(struct gar_schema *schema, struct gar_batch *const *batches,
+GAR_MUST_USE enum gar_status gar_memory_provider_new(struct gar_schema *schema,
+                                                     struct gar_batch *const *batches,
                                                      int64_t count, struct gar_scan_provider **out,
                                                      struct gar_error *err);
 /* Column `name` int64: start, start+step, ... below (above) end. step != 0. */
-GAR_MUST_USE enum gar_status gar_range_provider_new(const char *name, int64_t start, int64_t end, int64_t step,
-                                                    struct gar_scan_provider **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_range_provider_new(const char *name, int64_t start, int64_t end,
+                                                    int64_t step, struct gar_scan_provider **out,
+                                                    struct gar_error *err);
 
 /* Writing. encode runs on compute threads, several at once; append on the IO pool, one at a time, in row order
  * (when order is kept); finish publishes and gives a batch of one string column "path"; a sink freed
@@ -90,12 +97,14 @@ struct gar_write;
 struct gar_encoded;
 
 struct gar_write_vtable {
-    enum gar_status (*encode)(struct gar_write *write, struct gar_batch *batch, struct gar_memory *memory,
-                              struct gar_encoded **out, struct gar_error *err);
-    enum gar_status (*append)(struct gar_write *write, struct gar_encoded *encoded, struct gar_error *err); /* moves encoded */
-    void (*encoded_free)(struct gar_write *write, struct gar_encoded *encoded);
-    enum gar_status (*finish)(struct gar_write *write, struct gar_memory *memory, struct gar_batch **out_paths,
+    enum gar_status (*encode)(struct gar_write *write, struct gar_batch *batch,
+                              struct gar_memory *memory, struct gar_encoded **out,
                               struct gar_error *err);
+    enum gar_status (*append)(struct gar_write *write, struct gar_encoded *encoded,
+                              struct gar_error *err); /* moves encoded */
+    void (*encoded_free)(struct gar_write *write, struct gar_encoded *encoded);
+    enum gar_status (*finish)(struct gar_write *write, struct gar_memory *memory,
+                              struct gar_batch **out_paths, struct gar_error *err);
     void (*free)(struct gar_write *write); /* aborts unless finished */
 };
 
@@ -105,8 +114,9 @@ struct gar_write {
 };
 
 struct gar_sink_provider_vtable {
-    GAR_MUST_USE enum gar_status (*open)(struct gar_sink_provider *provider, struct gar_schema *schema,
-                                         struct gar_memory *memory, struct gar_write **out, struct gar_error *err);
+    GAR_MUST_USE enum gar_status (*open)(struct gar_sink_provider *provider,
+                                         struct gar_schema *schema, struct gar_memory *memory,
+                                         struct gar_write **out, struct gar_error *err);
     void (*print)(const struct gar_sink_provider *provider, struct gar_strbuf *out);
     void (*free)(struct gar_sink_provider *provider);
 };

@@ -8,12 +8,12 @@
 
 enum { FEW_ARGS = 4 };
 
-static enum gar_status rewrite(const struct gar_expr *expr, gar_rewrite_fn fn, void *context, bool from_leaves,
-                               struct gar_expr **out, struct gar_error *err);
+static enum gar_status rewrite(const struct gar_expr *expr, gar_rewrite_fn fn, void *context,
+                               bool from_leaves, struct gar_expr **out, struct gar_error *err);
 
 /* The node with rewritten arguments; a new reference to itself when none changed. */
-static enum gar_status rewrite_args(const struct gar_expr *expr, gar_rewrite_fn fn, void *context, bool from_leaves,
-                                    struct gar_expr **out, struct gar_error *err)
+static enum gar_status rewrite_args(const struct gar_expr *expr, gar_rewrite_fn fn, void *context,
+                                    bool from_leaves, struct gar_expr **out, struct gar_error *err)
 {
     struct gar_expr *few[FEW_ARGS] = {NULL};
     struct gar_expr **args = few;
@@ -46,8 +46,8 @@ static enum gar_status rewrite_args(const struct gar_expr *expr, gar_rewrite_fn 
     return status;
 }
 
-static enum gar_status rewrite(const struct gar_expr *expr, gar_rewrite_fn fn, void *context, bool from_leaves,
-                               struct gar_expr **out, struct gar_error *err)
+static enum gar_status rewrite(const struct gar_expr *expr, gar_rewrite_fn fn, void *context,
+                               bool from_leaves, struct gar_expr **out, struct gar_error *err)
 {
     struct gar_expr *replacement = NULL;
     if (!from_leaves) {
@@ -68,8 +68,8 @@ static enum gar_status rewrite(const struct gar_expr *expr, gar_rewrite_fn fn, v
     return status;
 }
 
-enum gar_status gar_expr_rewrite(const struct gar_expr *expr, gar_rewrite_fn fn, void *context, struct gar_expr **out,
-                                 struct gar_error *err)
+enum gar_status gar_expr_rewrite(const struct gar_expr *expr, gar_rewrite_fn fn, void *context,
+                                 struct gar_expr **out, struct gar_error *err)
 {
     return rewrite(expr, fn, context, false, out, err);
 }
@@ -85,8 +85,8 @@ struct inline_context {
     struct gar_expr *const *exprs;
 };
 
-static enum gar_status inline_column(const struct gar_expr *expr, void *context, struct gar_expr **out,
-                                     struct gar_error *err)
+static enum gar_status inline_column(const struct gar_expr *expr, void *context,
+                                     struct gar_expr **out, struct gar_error *err)
 {
     const struct inline_context *c = context;
     if (expr->kind == GAR_EXPR_COLUMN) {
@@ -98,13 +98,15 @@ static enum gar_status inline_column(const struct gar_expr *expr, void *context,
 }
 
 enum gar_status gar_expr_inline(const struct gar_expr *expr, const struct gar_schema *schema,
-                                struct gar_expr *const *exprs, struct gar_expr **out, struct gar_error *err)
+                                struct gar_expr *const *exprs, struct gar_expr **out,
+                                struct gar_error *err)
 {
     struct inline_context context = {.schema = schema, .exprs = exprs};
     return gar_expr_rewrite(expr, inline_column, &context, out, err);
 }
 
-enum gar_status gar_expr_named(struct gar_expr *expr, const char *name, struct gar_expr **out, struct gar_error *err)
+enum gar_status gar_expr_named(struct gar_expr *expr, const char *name, struct gar_expr **out,
+                               struct gar_error *err)
 {
     struct gar_expr *bare = gar_expr_strip_alias(expr);
     if (strcmp(gar_expr_name(bare), name) == 0) {
@@ -132,7 +134,8 @@ const char *gar_expr_column_name(const struct gar_expr *expr)
 
 bool gar_expr_is_call(const struct gar_expr *expr, const char *function)
 {
-    return expr->kind == GAR_EXPR_CALL && strcmp(gar_function_info(expr->function)->name, function) == 0;
+    return expr->kind == GAR_EXPR_CALL &&
+           strcmp(gar_function_info(expr->function)->name, function) == 0;
 }
 
 void gar_exprs_free(struct gar_expr **exprs, int64_t count)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/utf8.h"
 #include "sql/parser_priv.h"
 
 /* Binding powers, weakest first. */
@@ -399,6 +400,90 @@ static enum gar_status parse_right_call(struct gar_parser *p, const char *functi
     return gar_parser_call(p, function, args, 2, out);
 }
 
+/* The pattern with `escape` as its escape character, in terms of the backslash. False if it ends with the escape. */
+static bool translate_pattern(const struct gar_value *pattern, const char *escape,
+                              int64_t escape_bytes, struct gar_strbuf *out)
+{
+    const char *text = pattern->text.data;
+    for (int64_t i = 0; i < pattern->text.size; i++) {
+        const bool is_escape = escape_bytes > 0 && pattern->text.size - i >= escape_bytes &&
+                               memcmp(text + i, escape, (size_t)escape_bytes) == 0;
+        if (is_escape) {
+            i += escape_bytes;
+            if (i == pattern->text.size) {
+                return false;
+            }
+        }
+        if (text[i] == '\\' || (is_escape && (text[i] == '%' || text[i] == '_'))) {
+            gar_strbuf_append_char(out, '\\');
+        }
+        gar_strbuf_append_char(out, text[i]);
+    }
+    return true;
+}
+
+/* ESCAPE 'c' behind a pattern (replaced); the word has been read. */
+static enum gar_status parse_escape(struct gar_parser *p, struct gar_expr **pattern)
+{
+    struct gar_expr *escape = NULL;
+    const int64_t at = p->token.at;
+    if (p->token.kind != GAR_TOKEN_STRING) {
+        return gar_parser_unexpected(p, "one character in quotes");
+    }
+    if ((*pattern)->kind != GAR_EXPR_LITERAL || (*pattern)->value.type.id != GAR_STRING) {
+        return gar_parser_fail(p, at, "ESCAPE needs a pattern that is written out");
+    }
+    GAR_TRY(gar_parser_primary(p, &escape));
+    struct gar_strbuf text = {0};
+    enum gar_status status = GAR_OK;
+    if (escape->kind != GAR_EXPR_LITERAL || escape->value.type.id != GAR_STRING ||
+        gar_utf8_length(escape->value.text.data, escape->value.text.size) > 1) {
+        status = gar_parser_fail(p, at, "ESCAPE takes one character in quotes");
+    } else if (!translate_pattern(&(*pattern)->value, escape->value.text.data,
+                                  escape->value.text.size, &text)) {
+        status = gar_parser_fail(p, at, "the pattern ends with its escape character");
+    } else if (text.failed) {
+        status = gar_error_nomem(p->err, text.size);
+    }
+    gar_expr_unref(escape);
+    struct gar_value value = {.is_valid = false};
+    if (status == GAR_OK) {
+        status = gar_value_from_text(gar_type_of(GAR_STRING), gar_strbuf_text(&text), text.size,
+                                     &value, p->err);
+    }
+    gar_strbuf_destroy(&text);
+    struct gar_expr *translated = NULL;
+    if (status == GAR_OK) {
+        status = gar_expr_new_literal(&value, &translated, p->err);
+        gar_value_destroy(&value);
+    }
+    if (status == GAR_OK) {
+        gar_expr_unref(*pattern);
+        *pattern = translated;
+    }
+    return status;
+}
+
+/* subject LIKE pattern [ESCAPE 'c']; takes subject. */
+static enum gar_status parse_like(struct gar_parser *p, const char *function,
+                                  struct gar_expr *subject, struct gar_expr **out)
+{
+    struct gar_expr *args[2] = {subject, NULL};
+    enum gar_status status = parse_binary(p, BIND_BITS, &args[1]);
+    if (status == GAR_OK && gar_token_is_word(&p->token, "escape")) {
+        status = gar_parser_advance(p);
+        if (status == GAR_OK) {
+            status = parse_escape(p, &args[1]);
+        }
+    }
+    if (status != GAR_OK) {
+        gar_expr_unref(args[0]);
+        gar_expr_unref(args[1]);
+        return status;
+    }
+    return gar_parser_call(p, function, args, 2, out);
+}
+
 /* subject IS [NOT] what; the word IS has been read. Takes subject. */
 static enum gar_status parse_is(struct gar_parser *p, struct gar_expr *subject,
                                 struct gar_expr **out)
@@ -477,8 +562,7 @@ static enum gar_status parse_word_test(struct gar_parser *p, struct gar_expr *su
     } else if (gar_token_is_word(&word, "between")) {
         status = parse_between(p, subject, &test);
     } else {
-        status = parse_right_call(p, gar_token_is_word(&word, "like") ? "like" : "ilike", subject,
-                                  BIND_BITS, &test);
+        status = parse_like(p, gar_token_is_word(&word, "like") ? "like" : "ilike", subject, &test);
     }
     return negate_if(p, is_negated, status, test, out);
 }
@@ -568,6 +652,14 @@ static enum gar_status parse_infix(struct gar_parser *p, int min, struct gar_exp
     return GAR_OK;
 }
 
+/* Does "::" follow the current token? It binds tighter than a sign. */
+static bool is_cast_next(const struct gar_parser *p)
+{
+    struct gar_lexer lexer = p->lexer;
+    struct gar_token next = {.kind = GAR_TOKEN_END};
+    return gar_lexer_next(&lexer, &next, NULL) == GAR_OK && gar_token_is_symbol(&next, "::");
+}
+
 static enum gar_status parse_prefix(struct gar_parser *p, struct gar_expr **out)
 {
     struct gar_expr *arg = NULL;
@@ -579,7 +671,7 @@ static enum gar_status parse_prefix(struct gar_parser *p, struct gar_expr **out)
     if (gar_token_is_symbol(&p->token, "-") || gar_token_is_symbol(&p->token, "+")) {
         const bool is_minus = gar_token_is_symbol(&p->token, "-");
         GAR_TRY(gar_parser_advance(p));
-        if (is_minus && p->token.kind == GAR_TOKEN_NUMBER) {
+        if (is_minus && p->token.kind == GAR_TOKEN_NUMBER && !is_cast_next(p)) {
             return gar_parser_number(p, true, out);
         }
         GAR_TRY(parse_binary(p, BIND_UNARY, &arg));

@@ -97,7 +97,25 @@ static void test_values(void **state)
     expect_result("SuBsTrInG('query', 1, 1)", "q");
     expect_result("UPPER(lower('Ab'))", "AB");
     expect_result("coalesce(null, 2)", "2");
-    expect_result("-- a comment\n 1", "1");
+    expect_result("-- a comment\n 1 /* and /* another */ one */", "1");
+    expect_result("-5::string", "-5");
+    expect_result("cast(0.05 as decimal(2, 2))", "0.05");
+    expect_result("0.06 + 0.01 = 0.07", "true");
+    expect_result("'50%' like '50!%' escape '!' and '5x' not like '5!%' escape '!'", "true");
+    expect_result("substr('abc', 0, 2)", "a");
+    expect_result("substr('abc', 1 - 1, 2)", "a");
+    expect_result("substr('abc', 1 + 1, 2)", "bc");
+    expect_result("substr('abc', -2)", "bc");
+    expect_result("extract(dow from date '2024-09-01')", "0");
+    expect_result("extract(isodow from date '2024-09-01')", "7");
+    expect_result("extract(week from date '2024-01-01')", "1");
+    expect_result("extract(millisecond from timestamp '2024-01-01 00:00:02.5')", "2500");
+    expect_result("date '1998-12-01' - interval '90' day (3)", "1998-09-02");
+    expect_result(
+        "timestamp '2024-01-01 00:00:00.123456789' > timestamp '2024-01-01 00:00:00.123456788'",
+        "true");
+    expect_result("timestamp '2024-01-01 02:00:00+02:00' = timestamp '2024-01-01 00:00:00Z'",
+                  "true");
 }
 
 static void test_names(void **state)
@@ -156,6 +174,9 @@ static void test_errors(void **state)
         {"a is 3", 5, "DISTINCT FROM"},
         {"a not 3", 6, "IN, BETWEEN"},
         {"cast(a as nothing)", 10, "nothing"},
+        {"extract(upper from s)", 8, "year"},
+        {"s like 'a!' escape '!'", 19, "ends with its escape"},
+        {"1e999", 0, "too large"},
         {"cast(a int)", 7, "expected as"},
         {"uper(s)", 0, "upper"},
         {"lower()", 0, "lower"},

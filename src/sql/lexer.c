@@ -28,17 +28,38 @@ static unsigned char byte_at(const struct gar_lexer *lexer, int64_t at)
     return at < lexer->bytes ? (unsigned char)lexer->text[at] : 0;
 }
 
-/* Blanks and comments: "--" to the end of the line. */
+/* End of the block comment that begins at `at`, comments inside it counted; the end of the text if it has none. */
+static int64_t comment_end(const struct gar_lexer *lexer, int64_t at)
+{
+    int64_t level = 0;
+    while (at < lexer->bytes) {
+        const unsigned char c = byte_at(lexer, at);
+        const unsigned char d = byte_at(lexer, at + 1);
+        const bool opens = c == '/' && d == '*';
+        const bool closes = c == '*' && d == '/';
+        level += opens ? 1 : closes ? -1 : 0;
+        at += opens || closes ? 2 : 1;
+        if (level == 0) {
+            break;
+        }
+    }
+    return at;
+}
+
+/* Blanks and comments: "--" to the end of the line, and block comments. */
 static void skip_blanks(struct gar_lexer *lexer)
 {
     while (lexer->at < lexer->bytes) {
         const unsigned char c = byte_at(lexer, lexer->at);
-        if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
+        const unsigned char d = byte_at(lexer, lexer->at + 1);
+        if (c == ' ' || (c >= '\t' && c <= '\r')) {
             lexer->at++;
-        } else if (c == '-' && byte_at(lexer, lexer->at + 1) == '-') {
+        } else if (c == '-' && d == '-') {
             while (lexer->at < lexer->bytes && lexer->text[lexer->at] != '\n') {
                 lexer->at++;
             }
+        } else if (c == '/' && d == '*') {
+            lexer->at = comment_end(lexer, lexer->at);
         } else {
             return;
         }

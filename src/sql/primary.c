@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What stands between operators: literals, names, calls, CASE, CAST, EXTRACT, SUBSTRING, INTERVAL, parentheses. */
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/calendar.h"
 #include "base/number_text.h"
 #include "expr/program.h"
 #include "sql/parser_priv.h"
@@ -34,12 +36,12 @@ static char *clean_number(const struct gar_token *token, bool is_negative, int64
 static bool number_as_decimal(const char *text, int64_t bytes, struct gar_value *out)
 {
     const char *point = memchr(text, '.', (size_t)bytes);
-    int64_t digits = 0;
+    int64_t digits = 0; /* without leading zeros */
     for (int64_t i = 0; i < bytes; i++) {
         if (text[i] == 'e' || text[i] == 'E') {
             return false;
         }
-        digits += text[i] >= '0' && text[i] <= '9';
+        digits += text[i] >= (digits == 0 ? '1' : '0') && text[i] <= '9';
     }
     const int64_t scale = point == NULL ? 0 : bytes - (point - text) - 1;
     if (digits > GAR_DECIMAL_PRECISION_MAX || scale > GAR_DECIMAL_PRECISION_MAX) {
@@ -67,7 +69,7 @@ static bool number_as_value(const char *text, int64_t bytes, struct gar_value *o
         return true;
     }
     out->type = gar_type_of(GAR_FLOAT64);
-    return gar_parse_double(text, bytes, &out->f64);
+    return gar_parse_double(text, bytes, &out->f64) && isfinite(out->f64);
 }
 
 enum gar_status gar_parser_number(struct gar_parser *p, bool is_negative, struct gar_expr **out)
@@ -81,7 +83,7 @@ enum gar_status gar_parser_number(struct gar_parser *p, bool is_negative, struct
     const bool is_good = number_as_value(text, bytes, &value);
     gar_free(text);
     if (!is_good) {
-        return gar_parser_fail(p, p->token.at, "this is not a number");
+        return gar_parser_fail(p, p->token.at, "this number is too large");
     }
     struct gar_expr *literal = NULL;
     GAR_TRY(gar_expr_new_literal(&value, &literal, p->err));
@@ -158,6 +160,25 @@ static enum gar_status parse_typed_string(struct gar_parser *p, struct gar_type 
     status = gar_expr_new_literal(&value, out, p->err);
     gar_value_destroy(&value);
     return status;
+}
+
+/* TIMESTAMP '...': nanoseconds if more than six digits are given, an instant in UTC if an offset is. */
+static struct gar_type timestamp_type(const struct gar_token *token)
+{
+    const char *end = token->text + token->bytes;
+    const char *point = memchr(token->text, '.', (size_t)token->bytes);
+    int64_t digits = 0;
+    for (const char *c = point == NULL ? end : point + 1; c < end && *c >= '0' && *c <= '9'; c++) {
+        digits++;
+    }
+    int64_t ignored = 0;
+    bool has_offset = false;
+    const enum gar_time_unit unit = digits > 6 ? GAR_NANO : GAR_MICRO;
+    const bool is_read =
+        token->bytes > 2 && gar_parse_timestamp(token->text + 1, token->bytes - 2,
+                                                gar_unit_digits(unit), &ignored, &has_offset);
+    const char *zone = is_read && has_offset ? gar_zone_intern("UTC", 3, NULL) : NULL;
+    return gar_type_timestamp(unit, zone);
 }
 
 /* ---- names ------------------------------------------------------------------------------------------------------------- */
@@ -515,6 +536,20 @@ static bool add_spans(int64_t parts[3], const char *text, int64_t bytes, const s
     return has_any;
 }
 
+/* The digits a standard interval may ask for, as in INTERVAL '90' DAY (3); they say nothing here. */
+static enum gar_status skip_digits(struct gar_parser *p)
+{
+    if (!gar_token_is_symbol(&p->token, "(")) {
+        return GAR_OK;
+    }
+    GAR_TRY(gar_parser_advance(p));
+    if (p->token.kind != GAR_TOKEN_NUMBER) {
+        return gar_parser_unexpected(p, "a number of digits");
+    }
+    GAR_TRY(gar_parser_advance(p));
+    return gar_parser_expect(p, ")");
+}
+
 /* INTERVAL '90' day, INTERVAL '1 year 2 months', INTERVAL 3 month; the word has been read. */
 static enum gar_status parse_interval(struct gar_parser *p, struct gar_expr **out)
 {
@@ -524,6 +559,7 @@ static enum gar_status parse_interval(struct gar_parser *p, struct gar_expr **ou
         p->token.kind == GAR_TOKEN_NAME ? find_span(p->token.text, p->token.bytes) : NULL;
     if (unit != NULL) {
         GAR_TRY(gar_parser_advance(p));
+        GAR_TRY(skip_digits(p));
     }
     const int64_t cut = amount.kind == GAR_TOKEN_STRING ? 1 : 0;
     int64_t parts[3] = {0, 0, 0};
@@ -531,8 +567,7 @@ static enum gar_status parse_interval(struct gar_parser *p, struct gar_expr **ou
         return gar_parser_fail(
             p, amount.at,
             "an interval is written INTERVAL '3' day or INTERVAL '1 year 2 months' (year, quarter, "
-            "month, "
-            "week, day, hour, minute, second, millisecond, microsecond, nanosecond)");
+            "month, week, day, hour, minute, second, millisecond, microsecond, nanosecond)");
     }
     struct gar_expr *args[3] = {NULL, NULL, NULL};
     enum gar_status status = GAR_OK;
@@ -550,72 +585,152 @@ static enum gar_status parse_interval(struct gar_parser *p, struct gar_expr **ou
 
 /* ---- calls --------------------------------------------------------------------------------------------------------------------- */
 
-/* EXTRACT(part FROM x): the part is the function's name; the parenthesis has been read. */
-static enum gar_status parse_extract(struct gar_parser *p, struct gar_expr **out)
+/* What EXTRACT knows: function(x) * factor + then(x), plus `add`, modulo `modulo`. */
+static const struct part {
+    const char *word;
+    const char *function;
+    const char *then; /* or NULL */
+    int64_t factor;
+    int64_t add;
+    int64_t modulo; /* 0: none */
+} parts[] = {
+    {"year", "year", NULL, 1, 0, 0},
+    {"quarter", "quarter", NULL, 1, 0, 0},
+    {"month", "month", NULL, 1, 0, 0},
+    {"week", "week_of_year", NULL, 1, 0, 0},
+    {"day", "day", NULL, 1, 0, 0},
+    {"doy", "day_of_year", NULL, 1, 0, 0},
+    {"dow", "day_of_week", NULL, 1, 1, 7},    /* Sunday is 0 */
+    {"isodow", "day_of_week", NULL, 1, 1, 0}, /* Monday is 1 */
+    {"hour", "hour", NULL, 1, 0, 0},
+    {"minute", "minute", NULL, 1, 0, 0},
+    {"second", "second", NULL, 1, 0, 0},
+    {"millisecond", "second", "millisecond", 1000, 0, 0}, /* whole seconds are counted in */
+    {"microsecond", "second", "microsecond", 1000000, 0, 0},
+};
+
+/* function(*expr, number) instead of *expr. */
+static enum gar_status apply_number(struct gar_parser *p, const char *function, int64_t number,
+                                    struct gar_expr **expr)
 {
-    char *part = NULL;
-    struct gar_expr *arg = NULL;
-    GAR_TRY(gar_parser_take_name(p, &part));
-    for (char *c = part; *c != '\0'; c++) {
-        *c = *c >= 'A' && *c <= 'Z' ? (char)(*c + 'a' - 'A') : *c;
+    struct gar_expr *pair[2] = {*expr, NULL};
+    *expr = NULL;
+    const enum gar_status status = gar_parser_literal_i64(p, number, &pair[1]);
+    if (status != GAR_OK) {
+        gar_expr_unref(pair[0]);
+        return status;
     }
-    enum gar_status status = gar_parser_expect_word(p, "from");
-    if (status == GAR_OK) {
-        status = gar_parser_expression(p, &arg);
-    }
-    if (status == GAR_OK) {
-        status = gar_parser_expect(p, ")");
-    }
-    if (status == GAR_OK) {
-        status = gar_parser_call(p,
-                                 strcmp(part, "dow") == 0   ? "day_of_week"
-                                 : strcmp(part, "doy") == 0 ? "day_of_year"
-                                                            : part,
-                                 &arg, 1, out);
-        arg = NULL;
-    }
-    gar_expr_unref(arg);
-    gar_free(part);
-    return status;
+    return gar_parser_call(p, function, pair, 2, expr);
 }
 
-/* SQL counts characters from 1, the tree from 0: a positive start (taken) less one, a negative one as it is. */
+/* The part of arg (borrowed). On failure *out may hold what was built; the caller releases it. */
+static enum gar_status build_part(struct gar_parser *p, const struct part *part,
+                                  struct gar_expr *arg, struct gar_expr **out)
+{
+    struct gar_expr *first = gar_expr_ref(arg);
+    GAR_TRY(gar_parser_call(p, part->function, &first, 1, out));
+    if (part->factor != 1) {
+        GAR_TRY(apply_number(p, "multiply", part->factor, out));
+    }
+    if (part->then != NULL) {
+        struct gar_expr *second = gar_expr_ref(arg);
+        struct gar_expr *pair[2] = {*out, NULL};
+        GAR_TRY(gar_parser_call(p, part->then, &second, 1, &pair[1]));
+        *out = NULL;
+        GAR_TRY(gar_parser_call(p, "add", pair, 2, out));
+    }
+    if (part->add != 0) {
+        GAR_TRY(apply_number(p, "add", part->add, out));
+    }
+    return part->modulo != 0 ? apply_number(p, "modulo", part->modulo, out) : GAR_OK;
+}
+
+/* EXTRACT(part FROM x); the parenthesis has been read. */
+static enum gar_status parse_extract(struct gar_parser *p, struct gar_expr **out)
+{
+    const struct part *part = NULL;
+    for (int64_t i = 0; i < GAR_COUNT_OF(parts) && part == NULL; i++) {
+        part = gar_token_is_word(&p->token, parts[i].word) ? &parts[i] : NULL;
+    }
+    if (part == NULL) {
+        return gar_parser_unexpected(p, "year, quarter, month, week, day, doy, dow, isodow, hour, "
+                                        "minute, second, millisecond or microsecond");
+    }
+    struct gar_expr *arg = NULL;
+    struct gar_expr *built = NULL;
+    GAR_TRY(gar_parser_advance(p));
+    GAR_TRY(gar_parser_expect_word(p, "from"));
+    GAR_TRY(gar_parser_expression(p, &arg));
+    enum gar_status status = gar_parser_expect(p, ")");
+    if (status == GAR_OK) {
+        status = build_part(p, part, arg, &built);
+    }
+    gar_expr_unref(arg);
+    if (status != GAR_OK) {
+        gar_expr_unref(built);
+        return status;
+    }
+    *out = built;
+    return GAR_OK;
+}
+
+/* SQL counts characters from 1, the tree from 0: when(start > 0, start - 1, start). */
 static enum gar_status shift_start(struct gar_parser *p, struct gar_expr *start,
                                    struct gar_expr **out)
 {
-    if (start->kind == GAR_EXPR_LITERAL && start->value.is_valid &&
-        start->value.type.id == GAR_INT64) {
-        const int64_t value = start->value.i64;
-        gar_expr_unref(start);
-        return gar_parser_literal_i64(p, value > 0 ? value - 1 : value, out);
-    }
-    struct gar_expr *zero = NULL;
-    struct gar_expr *one = NULL;
-    struct gar_expr *is_positive = NULL;
-    struct gar_expr *less_one = NULL;
-    enum gar_status status = gar_parser_literal_i64(p, 0, &zero);
+    struct gar_expr *args[3] = {gar_expr_ref(start), gar_expr_ref(start), gar_expr_ref(start)};
+    enum gar_status status = apply_number(p, "greater", 0, &args[0]);
     if (status == GAR_OK) {
-        status = gar_parser_literal_i64(p, 1, &one);
+        status = apply_number(p, "subtract", 1, &args[1]);
     }
     if (status == GAR_OK) {
-        struct gar_expr *pair[2] = {gar_expr_ref(start), gar_expr_ref(zero)};
-        status = gar_parser_call(p, "greater", pair, 2, &is_positive);
+        return gar_parser_call(p, "when", args, 3, out);
     }
-    if (status == GAR_OK) {
-        struct gar_expr *pair[2] = {gar_expr_ref(start), gar_expr_ref(one)};
-        status = gar_parser_call(p, "subtract", pair, 2, &less_one);
+    for (int i = 0; i < 3; i++) {
+        gar_expr_unref(args[i]);
     }
-    if (status == GAR_OK) {
-        struct gar_expr *args[3] = {gar_expr_ref(is_positive), gar_expr_ref(less_one),
-                                    gar_expr_ref(start)};
-        status = gar_parser_call(p, "when", args, 3, out);
-    }
-    gar_expr_unref(zero);
-    gar_expr_unref(one);
-    gar_expr_unref(is_positive);
-    gar_expr_unref(less_one);
-    gar_expr_unref(start);
     return status;
+}
+
+/* columns_max(length - 1, 0): what is left of a length that begins one place before the text. */
+static enum gar_status shorten(struct gar_parser *p, struct gar_expr *length, struct gar_expr **out)
+{
+    struct gar_expr *less = gar_expr_ref(length);
+    GAR_TRY(apply_number(p, "subtract", 1, &less));
+    GAR_TRY(apply_number(p, "columns_max", 0, &less));
+    *out = less;
+    return GAR_OK;
+}
+
+/* args[1] and, if there is one, args[2] from SQL's positions to the tree's. Position 0 is one before the first
+ * character: the length, counted from there, loses one. */
+static enum gar_status shift_positions(struct gar_parser *p, struct gar_expr **args, int64_t count)
+{
+    struct gar_expr *start = args[1];
+    const bool is_known = start->kind == GAR_EXPR_LITERAL && start->value.is_valid &&
+                          start->value.type.id == GAR_INT64;
+    const int64_t known = is_known ? start->value.i64 : 0;
+    if (count > 2 && known == 0) {
+        struct gar_expr *when[3] = {gar_expr_ref(start), NULL, args[2]};
+        args[2] = NULL;
+        enum gar_status status = shorten(p, when[2], &when[1]);
+        if (status == GAR_OK) {
+            status = apply_number(p, "equal", 0, &when[0]);
+        }
+        if (status != GAR_OK) {
+            gar_expr_unref(when[0]);
+            gar_expr_unref(when[1]);
+            gar_expr_unref(when[2]);
+            return status;
+        }
+        GAR_TRY(gar_parser_call(p, "when", when, 3, &args[2]));
+    }
+    struct gar_expr *shifted = NULL;
+    GAR_TRY(is_known ? gar_parser_literal_i64(p, known > 0 ? known - 1 : known, &shifted)
+                     : shift_start(p, start, &shifted));
+    gar_expr_unref(start);
+    args[1] = shifted;
+    return GAR_OK;
 }
 
 /* SUBSTR(x, start [, length]) and SUBSTRING(x FROM start [FOR length]); the parenthesis has been read. */
@@ -631,15 +746,13 @@ static enum gar_status parse_substr(struct gar_parser *p, struct gar_expr **out)
         if (status == GAR_OK) {
             status = gar_parser_expression(p, &args[count]);
         }
-        if (status == GAR_OK && count == 1) {
-            struct gar_expr *shifted = NULL;
-            status = shift_start(p, args[1], &shifted);
-            args[1] = shifted;
-        }
         count++;
     }
     if (status == GAR_OK) {
         status = gar_parser_expect(p, ")");
+    }
+    if (status == GAR_OK && count > 1) {
+        status = shift_positions(p, args, count);
     }
     if (status == GAR_OK) {
         status = gar_expr_new_call_by_name("substr", args, count, out, p->err);
@@ -781,7 +894,7 @@ static enum gar_status parse_word(struct gar_parser *p, struct gar_expr **out)
         return parse_typed_string(p, gar_type_with_unit(GAR_TIME, GAR_MICRO), out);
     }
     if (is_string_next && gar_token_is_word(&name, "timestamp")) {
-        return parse_typed_string(p, gar_type_timestamp(GAR_MICRO, NULL), out);
+        return parse_typed_string(p, timestamp_type(&p->token), out);
     }
     char *text = gar_strndup(name.text, name.bytes);
     if (text == NULL) {
