@@ -91,7 +91,8 @@ static void handle(struct gar_message *message, struct gar_loop *loop)
     gar_parker_wake(&job->done);
 }
 
-static int64_t pause_us; /* between round trips: longer than a spin, so that the other side sleeps */
+static int64_t
+    pause_us; /* between round trips: longer than a spin, so that the other side sleeps */
 
 static void rest(int64_t *out_rested)
 {
@@ -327,13 +328,15 @@ int main(void)
     for (int64_t i = 0; i < GAR_COUNT_OF(sizes); i++) {
         char what[80];
         block_bytes = sizes[i];
-        (void)snprintf(what, sizeof what, "memory: take and give back %lld bytes, warm", (long long)sizes[i]);
+        (void)snprintf(what, sizeof what, "memory: take and give back %lld bytes, warm",
+                       (long long)sizes[i]);
         report(what, alloc_free, 10000);
     }
     for (int64_t i = 2; i < GAR_COUNT_OF(sizes); i++) {
         char what[80];
         block_bytes = sizes[i];
-        (void)snprintf(what, sizeof what, "memory: take and touch %lld bytes, cold", (long long)sizes[i]);
+        (void)snprintf(what, sizeof what, "memory: take and touch %lld bytes, cold",
+                       (long long)sizes[i]);
         report(what, alloc_cold, gar_min_i64((INT64_C(256) << 20) / sizes[i], 512));
     }
     gar_account_unref(account);

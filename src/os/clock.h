@@ -6,8 +6,8 @@
 #include "base/attrs.h"
 
 #define GAR_CLOCK_NEVER INT64_MAX /* a deadline that does not come */
-#define GAR_NS_PER_MS INT64_C(1000000)
-#define GAR_NS_PER_S INT64_C(1000000000)
+#define GAR_NS_PER_MS   INT64_C(1000000)
+#define GAR_NS_PER_S    INT64_C(1000000000)
 
 /* Monotonic nanoseconds since some start. */
 int64_t gar_clock_ns(void);

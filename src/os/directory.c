@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Directories: list, make, remove, sync. Declared in os/file.h. */
-#include "os/file.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +10,10 @@
 
 #include "base/alloc.h"
 #include "os/fault.h"
+#include "os/file.h"
 
-static enum gar_status read_entries(DIR *dir, const char *path, struct gar_dir_list *list, struct gar_error *err);
+static enum gar_status read_entries(DIR *dir, const char *path, struct gar_dir_list *list,
+                                    struct gar_error *err);
 static enum gar_status add_entry(DIR *dir, const struct dirent *entry, struct gar_dir_list *list,
                                  struct gar_error *err);
 static enum gar_file_kind entry_kind(DIR *dir, const struct dirent *entry);
@@ -81,7 +81,8 @@ enum gar_status gar_dir_remove(const char *path, struct gar_error *err)
     if (code == 0 && rmdir(path) != 0) {
         code = errno;
     }
-    return code == 0 ? GAR_OK : gar_error_set_errno(err, code, "cannot remove directory '%s'", path);
+    return code == 0 ? GAR_OK
+                     : gar_error_set_errno(err, code, "cannot remove directory '%s'", path);
 }
 
 enum gar_status gar_dir_sync(const char *path, struct gar_error *err)
@@ -97,16 +98,20 @@ enum gar_status gar_dir_sync(const char *path, struct gar_error *err)
             (void)close(fd);
         }
     }
-    return code == 0 ? GAR_OK : gar_error_set_errno(err, code, "cannot write directory '%s' through to the disk", path);
+    return code == 0 ? GAR_OK
+                     : gar_error_set_errno(err, code,
+                                           "cannot write directory '%s' through to the disk", path);
 }
 
-static enum gar_status read_entries(DIR *dir, const char *path, struct gar_dir_list *list, struct gar_error *err)
+static enum gar_status read_entries(DIR *dir, const char *path, struct gar_dir_list *list,
+                                    struct gar_error *err)
 {
     for (;;) {
         errno = 0;
         const struct dirent *entry = readdir(dir);
         if (entry == NULL) {
-            return errno == 0 ? GAR_OK : gar_error_set_errno(err, errno, "cannot list directory '%s'", path);
+            return errno == 0 ? GAR_OK
+                              : gar_error_set_errno(err, errno, "cannot list directory '%s'", path);
         }
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
             GAR_TRY(add_entry(dir, entry, list, err));
@@ -118,7 +123,8 @@ static enum gar_status add_entry(DIR *dir, const struct dirent *entry, struct ga
                                  struct gar_error *err)
 {
     void *items = list->entries;
-    GAR_TRY(gar_grow(&items, &list->capacity, list->count + 1, (int64_t)sizeof *list->entries, err));
+    GAR_TRY(
+        gar_grow(&items, &list->capacity, list->count + 1, (int64_t)sizeof *list->entries, err));
     list->entries = items;
     char *name = gar_strdup(entry->d_name);
     if (name == NULL) {

@@ -22,7 +22,8 @@ enum gar_status gar_event_fd_open(int *out_fd, struct gar_error *err)
         }
         code = errno;
     }
-    return gar_error_set_errno(err, code, "cannot open an event descriptor; close files or raise the limit (ulimit -n)");
+    return gar_error_set_errno(
+        err, code, "cannot open an event descriptor; close files or raise the limit (ulimit -n)");
 }
 
 void gar_event_fd_signal(int fd)
@@ -60,5 +61,6 @@ enum gar_status gar_event_fd_wait(int fd, int64_t deadline_ns)
         left.tv_sec = left_ns / GAR_NS_PER_S;
         left.tv_nsec = left_ns % GAR_NS_PER_S;
     }
-    return ppoll(&one, 1, deadline_ns == GAR_CLOCK_NEVER ? NULL : &left, NULL) > 0 ? GAR_OK : GAR_PENDING;
+    return ppoll(&one, 1, deadline_ns == GAR_CLOCK_NEVER ? NULL : &left, NULL) > 0 ? GAR_OK
+                                                                                   : GAR_PENDING;
 }

@@ -24,9 +24,9 @@ enum gar_os_call {
 
 struct gar_os_fault {
     enum gar_os_call call;
-    int64_t nth;         /* 1 = the next; 0 = none: only count */
-    bool and_on;         /* all after it too */
-    int os_errno;        /* what it fails with; EINTR: is retried by the caller as from the system */
+    int64_t nth;  /* 1 = the next; 0 = none: only count */
+    bool and_on;  /* all after it too */
+    int os_errno; /* what it fails with; EINTR: is retried by the caller as from the system */
     int64_t short_bytes; /* > 0 and os_errno 0: reads and writes move at most so many bytes */
 };
 

@@ -15,43 +15,40 @@
 
 /* The kernel moves at most about 2 GiB a call; 1 GiB keeps offsets aligned. */
 #define TRANSFER_BYTES_MAX (INT64_C(1) << 30)
-#define STOP_TICK_MS 20
+#define STOP_TICK_MS       20
 
 /* Repeat `call` while the fault hook or the system says EINTR; result is -1 with errno set on failure. */
-#define REPEAT(kind, result, call)                                                                 \
-    do {                                                                                           \
-        const int fault_ = gar_os_fault_hit(kind);                                                 \
-        if (GAR_UNLIKELY(fault_ != 0)) {                                                           \
-            errno = fault_;                                                                        \
-            (result) = -1;                                                                         \
-        } else {                                                                                   \
-            (result) = (call);                                                                     \
-        }                                                                                          \
+#define REPEAT(kind, result, call)                 \
+    do {                                           \
+        const int fault_ = gar_os_fault_hit(kind); \
+        if (GAR_UNLIKELY(fault_ != 0)) {           \
+            errno = fault_;                        \
+            (result) = -1;                         \
+        } else {                                   \
+            (result) = (call);                     \
+        }                                          \
     } while ((result) < 0 && errno == EINTR)
 
 static enum gar_file_kind kind_of(mode_t mode);
 static void fill_info(const struct stat *from, struct gar_file_info *out);
 static int wait_for(int fd, short events, int timeout_ms);
-static enum gar_status wait_readable(int fd, const char *path, const struct gar_file_stop *stop, struct gar_error *err);
-static enum gar_status write_all(int fd, const char *path, const void *data, int64_t bytes, int64_t offset,
-                                 struct gar_error *err);
+static enum gar_status wait_readable(int fd, const char *path, const struct gar_file_stop *stop,
+                                     struct gar_error *err);
+static enum gar_status write_all(int fd, const char *path, const void *data, int64_t bytes,
+                                 int64_t offset, struct gar_error *err);
 
-enum gar_status gar_file_open(const char *path, enum gar_file_mode mode, int *out_fd, struct gar_error *err)
+enum gar_status gar_file_open(const char *path, enum gar_file_mode mode, int *out_fd,
+                              struct gar_error *err)
 {
     int flags = O_CLOEXEC;
     switch (mode) {
     case GAR_FILE_READ:
-        flags |= O_RDONLY | O_NONBLOCK; /* a FIFO without writer must not hang the open; files do not care */
+        flags |= O_RDONLY |
+                 O_NONBLOCK; /* a FIFO without writer must not hang the open; files do not care */
         break;
-    case GAR_FILE_CREATE:
-        flags |= O_WRONLY | O_CREAT | O_TRUNC;
-        break;
-    case GAR_FILE_CREATE_NEW:
-        flags |= O_WRONLY | O_CREAT | O_EXCL;
-        break;
-    case GAR_FILE_READ_WRITE:
-        flags |= O_RDWR | O_CREAT;
-        break;
+    case GAR_FILE_CREATE: flags |= O_WRONLY | O_CREAT | O_TRUNC; break;
+    case GAR_FILE_CREATE_NEW: flags |= O_WRONLY | O_CREAT | O_EXCL; break;
+    case GAR_FILE_READ_WRITE: flags |= O_RDWR | O_CREAT; break;
     }
     int fd;
     REPEAT(GAR_OS_OPEN, fd, open(path, flags, 0666));
@@ -73,20 +70,23 @@ enum gar_status gar_file_close(int fd, const char *path, struct gar_error *err)
     return code == 0 ? GAR_OK : gar_error_set_errno(err, code, "cannot close '%s'", path);
 }
 
-enum gar_status gar_file_read_at(int fd, const char *path, void *out, int64_t bytes, int64_t offset, int64_t *out_read,
-                                 struct gar_error *err)
+enum gar_status gar_file_read_at(int fd, const char *path, void *out, int64_t bytes, int64_t offset,
+                                 int64_t *out_read, struct gar_error *err)
 {
     int64_t done = 0;
     while (done < bytes) {
-        const int64_t want = gar_os_fault_cut(GAR_OS_READ, gar_min_i64(bytes - done, TRANSFER_BYTES_MAX));
+        const int64_t want =
+            gar_os_fault_cut(GAR_OS_READ, gar_min_i64(bytes - done, TRANSFER_BYTES_MAX));
         ssize_t got;
-        REPEAT(GAR_OS_READ, got, pread(fd, (char *)out + done, (size_t)want, (off_t)(offset + done)));
+        REPEAT(GAR_OS_READ, got,
+               pread(fd, (char *)out + done, (size_t)want, (off_t)(offset + done)));
         if (got < 0 && errno == EAGAIN) {
             (void)wait_for(fd, POLLIN, STOP_TICK_MS);
             continue;
         }
         if (got < 0) {
-            return gar_error_set_errno(err, errno, "cannot read '%s' at byte %lld", path, (long long)(offset + done));
+            return gar_error_set_errno(err, errno, "cannot read '%s' at byte %lld", path,
+                                       (long long)(offset + done));
         }
         if (got == 0) {
             break;
@@ -98,7 +98,8 @@ enum gar_status gar_file_read_at(int fd, const char *path, void *out, int64_t by
 }
 
 enum gar_status gar_file_read_some(int fd, const char *path, void *out, int64_t bytes,
-                                   const struct gar_file_stop *stop, int64_t *out_read, struct gar_error *err)
+                                   const struct gar_file_stop *stop, int64_t *out_read,
+                                   struct gar_error *err)
 {
     const int64_t want = gar_os_fault_cut(GAR_OS_READ, gar_min_i64(bytes, TRANSFER_BYTES_MAX));
     for (;;) {
@@ -115,13 +116,14 @@ enum gar_status gar_file_read_some(int fd, const char *path, void *out, int64_t 
     }
 }
 
-enum gar_status gar_file_write_at(int fd, const char *path, const void *data, int64_t bytes, int64_t offset,
-                                  struct gar_error *err)
+enum gar_status gar_file_write_at(int fd, const char *path, const void *data, int64_t bytes,
+                                  int64_t offset, struct gar_error *err)
 {
     return write_all(fd, path, data, bytes, offset, err);
 }
 
-enum gar_status gar_file_write(int fd, const char *path, const void *data, int64_t bytes, struct gar_error *err)
+enum gar_status gar_file_write(int fd, const char *path, const void *data, int64_t bytes,
+                               struct gar_error *err)
 {
     return write_all(fd, path, data, bytes, -1, err);
 }
@@ -130,7 +132,9 @@ enum gar_status gar_file_sync(int fd, const char *path, struct gar_error *err)
 {
     int code;
     REPEAT(GAR_OS_SYNC, code, fsync(fd));
-    return code == 0 ? GAR_OK : gar_error_set_errno(err, errno, "cannot write '%s' through to the disk", path);
+    return code == 0
+               ? GAR_OK
+               : gar_error_set_errno(err, errno, "cannot write '%s' through to the disk", path);
 }
 
 enum gar_status gar_file_truncate(int fd, const char *path, int64_t bytes, struct gar_error *err)
@@ -138,10 +142,12 @@ enum gar_status gar_file_truncate(int fd, const char *path, int64_t bytes, struc
     int code;
     REPEAT(GAR_OS_WRITE, code, ftruncate(fd, (off_t)bytes));
     return code == 0 ? GAR_OK
-                     : gar_error_set_errno(err, errno, "cannot set the size of '%s' to %lld", path, (long long)bytes);
+                     : gar_error_set_errno(err, errno, "cannot set the size of '%s' to %lld", path,
+                                           (long long)bytes);
 }
 
-enum gar_status gar_file_stat_fd(int fd, const char *path, struct gar_file_info *out, struct gar_error *err)
+enum gar_status gar_file_stat_fd(int fd, const char *path, struct gar_file_info *out,
+                                 struct gar_error *err)
 {
     struct stat info;
     int code;
@@ -169,7 +175,8 @@ enum gar_status gar_file_rename(const char *from, const char *to, struct gar_err
 {
     int code;
     REPEAT(GAR_OS_RENAME, code, rename(from, to));
-    return code == 0 ? GAR_OK : gar_error_set_errno(err, errno, "cannot rename '%s' to '%s'", from, to);
+    return code == 0 ? GAR_OK
+                     : gar_error_set_errno(err, errno, "cannot rename '%s' to '%s'", from, to);
 }
 
 enum gar_status gar_file_unlink(const char *path, struct gar_error *err)
@@ -201,7 +208,8 @@ static void fill_info(const struct stat *from, struct gar_file_info *out)
 {
     out->kind = kind_of(from->st_mode);
     out->bytes = (int64_t)from->st_size;
-    out->modified_ns = (int64_t)from->st_mtim.tv_sec * GAR_NS_PER_S + (int64_t)from->st_mtim.tv_nsec;
+    out->modified_ns =
+        (int64_t)from->st_mtim.tv_sec * GAR_NS_PER_S + (int64_t)from->st_mtim.tv_nsec;
     out->device = (uint64_t)from->st_dev;
     out->inode = (uint64_t)from->st_ino;
 }
@@ -214,7 +222,8 @@ static int wait_for(int fd, short events, int timeout_ms)
     return code < 0 && errno == EINTR ? 0 : code;
 }
 
-static enum gar_status wait_readable(int fd, const char *path, const struct gar_file_stop *stop, struct gar_error *err)
+static enum gar_status wait_readable(int fd, const char *path, const struct gar_file_stop *stop,
+                                     struct gar_error *err)
 {
     for (;;) {
         if (stop != NULL && stop->is_stopped(stop->context)) {
@@ -231,12 +240,13 @@ static enum gar_status wait_readable(int fd, const char *path, const struct gar_
 }
 
 /* offset < 0: at the current place. */
-static enum gar_status write_all(int fd, const char *path, const void *data, int64_t bytes, int64_t offset,
-                                 struct gar_error *err)
+static enum gar_status write_all(int fd, const char *path, const void *data, int64_t bytes,
+                                 int64_t offset, struct gar_error *err)
 {
     int64_t done = 0;
     while (done < bytes) {
-        const size_t want = (size_t)gar_os_fault_cut(GAR_OS_WRITE, gar_min_i64(bytes - done, TRANSFER_BYTES_MAX));
+        const size_t want =
+            (size_t)gar_os_fault_cut(GAR_OS_WRITE, gar_min_i64(bytes - done, TRANSFER_BYTES_MAX));
         const char *from = (const char *)data + done;
         ssize_t put;
         if (offset < 0) {
@@ -249,7 +259,8 @@ static enum gar_status write_all(int fd, const char *path, const void *data, int
             continue;
         }
         if (put < 0) {
-            return gar_error_set_errno(err, errno, "cannot write %lld bytes to '%s'", (long long)(bytes - done), path);
+            return gar_error_set_errno(err, errno, "cannot write %lld bytes to '%s'",
+                                       (long long)(bytes - done), path);
         }
         done += (int64_t)put;
     }

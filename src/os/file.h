@@ -15,7 +15,11 @@ enum gar_file_mode {
     GAR_FILE_READ_WRITE, /* read and write; created if missing, kept otherwise */
 };
 
-enum gar_file_kind { GAR_FILE_REGULAR, GAR_FILE_DIRECTORY, GAR_FILE_OTHER /* pipe, socket, device */ };
+enum gar_file_kind {
+    GAR_FILE_REGULAR,
+    GAR_FILE_DIRECTORY,
+    GAR_FILE_OTHER /* pipe, socket, device */
+};
 
 struct gar_file_info {
     enum gar_file_kind kind;
@@ -37,26 +41,31 @@ GAR_MUST_USE enum gar_status gar_file_open(const char *path, enum gar_file_mode 
 /* Reports what close(2) says (a late write error); the descriptor is gone in any case. */
 GAR_MUST_USE enum gar_status gar_file_close(int fd, const char *path, struct gar_error *err);
 /* Reads until `bytes` are there or the file ends; *out_read tells. */
-GAR_MUST_USE enum gar_status gar_file_read_at(int fd, const char *path, void *out, int64_t bytes, int64_t offset,
-                                              int64_t *out_read, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_file_read_at(int fd, const char *path, void *out, int64_t bytes,
+                                              int64_t offset, int64_t *out_read,
+                                              struct gar_error *err);
 /* One read from the current place, at least one byte unless the end is reached (*out_read = 0); for pipes and standard
  * input. Waits with poll(2) and asks `stop` (may be NULL): GAR_ERR_CANCELLED when it says so. */
 GAR_MUST_USE enum gar_status gar_file_read_some(int fd, const char *path, void *out, int64_t bytes,
                                                 const struct gar_file_stop *stop, int64_t *out_read,
                                                 struct gar_error *err);
 /* All of `bytes`, at an offset or at the current place. */
-GAR_MUST_USE enum gar_status gar_file_write_at(int fd, const char *path, const void *data, int64_t bytes,
-                                               int64_t offset, struct gar_error *err);
-GAR_MUST_USE enum gar_status gar_file_write(int fd, const char *path, const void *data, int64_t bytes,
-                                            struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_file_write_at(int fd, const char *path, const void *data,
+                                               int64_t bytes, int64_t offset,
+                                               struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_file_write(int fd, const char *path, const void *data,
+                                            int64_t bytes, struct gar_error *err);
 GAR_MUST_USE enum gar_status gar_file_sync(int fd, const char *path, struct gar_error *err);
-GAR_MUST_USE enum gar_status gar_file_truncate(int fd, const char *path, int64_t bytes, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_file_truncate(int fd, const char *path, int64_t bytes,
+                                               struct gar_error *err);
 GAR_MUST_USE enum gar_status gar_file_stat_fd(int fd, const char *path, struct gar_file_info *out,
                                               struct gar_error *err);
 /* Follows links. os_errno = ENOENT: no such file. */
-GAR_MUST_USE enum gar_status gar_file_stat(const char *path, struct gar_file_info *out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_file_stat(const char *path, struct gar_file_info *out,
+                                           struct gar_error *err);
 /* Replaces `to`. */
-GAR_MUST_USE enum gar_status gar_file_rename(const char *from, const char *to, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_file_rename(const char *from, const char *to,
+                                             struct gar_error *err);
 GAR_MUST_USE enum gar_status gar_file_unlink(const char *path, struct gar_error *err);
 /* Hints to the kernel; never fail. */
 void gar_file_advise_sequential(int fd);
@@ -64,7 +73,7 @@ void gar_file_advise_soon(int fd, int64_t offset, int64_t bytes);
 
 /* One entry of a directory; "." and ".." are left out. */
 struct gar_dir_entry {
-    char *name; /* owned by the list */
+    char *name;              /* owned by the list */
     enum gar_file_kind kind; /* links are followed; a dangling one is OTHER */
 };
 struct gar_dir_list {
@@ -73,7 +82,8 @@ struct gar_dir_list {
     int64_t capacity;
 };
 /* All entries, sorted by bytes of the name. Owns: caller destroys the list. */
-GAR_MUST_USE enum gar_status gar_dir_read(const char *path, struct gar_dir_list *out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_dir_read(const char *path, struct gar_dir_list *out,
+                                          struct gar_error *err);
 void gar_dir_list_destroy(struct gar_dir_list *list);
 /* Makes the directory and its parents; one that exists is fine. */
 GAR_MUST_USE enum gar_status gar_dir_make(const char *path, struct gar_error *err);

@@ -120,8 +120,8 @@ static void test_directories(void **state)
     assert_int_equal(gar_dir_read(in_folder("x"), &list, NULL), GAR_OK);
     assert_int_equal(list.count, 5);
     static const char *const names[] = {"a", "b", "dangling", "link", "y"};
-    static const enum gar_file_kind kinds[] = {GAR_FILE_REGULAR, GAR_FILE_REGULAR, GAR_FILE_OTHER, GAR_FILE_REGULAR,
-                                               GAR_FILE_DIRECTORY};
+    static const enum gar_file_kind kinds[] = {GAR_FILE_REGULAR, GAR_FILE_REGULAR, GAR_FILE_OTHER,
+                                               GAR_FILE_REGULAR, GAR_FILE_DIRECTORY};
     for (int64_t i = 0; i < 5; i++) {
         assert_string_equal(list.entries[i].name, names[i]);
         assert_int_equal(list.entries[i].kind, kinds[i]);

@@ -27,7 +27,8 @@
 static int64_t read_text(const char *path, char *out);
 static void read_cgroups(const char *root, struct gar_os_limits *out);
 static void read_cgroup_line(const char *root, char *line, struct gar_os_limits *out);
-static void walk_up(const char *root, const char *mount, const char *group, struct gar_os_limits *out);
+static void walk_up(const char *root, const char *mount, const char *group,
+                    struct gar_os_limits *out);
 static void read_group(const char *folder, struct gar_os_limits *out);
 static bool read_number(const char *folder, const char *file, int64_t *out);
 static void note_quota(int64_t quota_us, int64_t period_us, struct gar_os_limits *out);
@@ -50,14 +51,17 @@ void gar_os_limits_read(const char *root, struct gar_os_limits *out)
     read_cgroups(root, out);
     out->cpus = out->cpus_affinity;
     if (out->cpu_quota_milli != INT64_MAX) {
-        out->cpus = (int32_t)gar_min_i64(out->cpus, gar_max_i64((out->cpu_quota_milli + 999) / 1000, 1));
+        out->cpus =
+            (int32_t)gar_min_i64(out->cpus, gar_max_i64((out->cpu_quota_milli + 999) / 1000, 1));
     }
     out->ram_bytes = ram_bytes(root);
     struct rlimit space;
-    if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY && space.rlim_cur < (rlim_t)INT64_MAX) {
+    if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY &&
+        space.rlim_cur < (rlim_t)INT64_MAX) {
         out->address_space_bytes = (int64_t)space.rlim_cur;
     }
-    out->memory_bytes = gar_min_i64(gar_min_i64(out->ram_bytes, out->cgroup_bytes), out->address_space_bytes);
+    out->memory_bytes =
+        gar_min_i64(gar_min_i64(out->ram_bytes, out->cgroup_bytes), out->address_space_bytes);
 }
 
 static struct gar_os_limits real_limits;
@@ -100,8 +104,10 @@ void gar_os_usage_read(struct gar_os_usage *out)
     struct rusage usage;
     if (getrusage(RUSAGE_SELF, &usage) == 0) {
         out->minor_faults = (int64_t)usage.ru_minflt;
-        out->user_ns = (int64_t)usage.ru_utime.tv_sec * GAR_NS_PER_S + (int64_t)usage.ru_utime.tv_usec * 1000;
-        out->system_ns = (int64_t)usage.ru_stime.tv_sec * GAR_NS_PER_S + (int64_t)usage.ru_stime.tv_usec * 1000;
+        out->user_ns =
+            (int64_t)usage.ru_utime.tv_sec * GAR_NS_PER_S + (int64_t)usage.ru_utime.tv_usec * 1000;
+        out->system_ns =
+            (int64_t)usage.ru_stime.tv_sec * GAR_NS_PER_S + (int64_t)usage.ru_stime.tv_usec * 1000;
     }
 }
 
@@ -135,7 +141,8 @@ static void read_cgroups(const char *root, struct gar_os_limits *out)
         text[0] = '\0';
     }
     char *rest = NULL;
-    for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
         read_cgroup_line(root, line, out);
     }
 }
@@ -175,7 +182,8 @@ static bool has_controller(const char *list, const char *name)
     return false;
 }
 
-static void walk_up(const char *root, const char *mount, const char *group, struct gar_os_limits *out)
+static void walk_up(const char *root, const char *mount, const char *group,
+                    struct gar_os_limits *out)
 {
     char folder[PATH_BYTES];
     const int size = snprintf(folder, sizeof folder, "%s%s%s", root, mount, group);
@@ -197,7 +205,8 @@ static void walk_up(const char *root, const char *mount, const char *group, stru
 static void read_group(const char *folder, struct gar_os_limits *out)
 {
     int64_t bytes;
-    if (read_number(folder, "memory.max", &bytes) || read_number(folder, "memory.limit_in_bytes", &bytes)) {
+    if (read_number(folder, "memory.max", &bytes) ||
+        read_number(folder, "memory.limit_in_bytes", &bytes)) {
         if (bytes > 0 && bytes < HUGE_BYTES) {
             out->cgroup_bytes = gar_min_i64(out->cgroup_bytes, bytes);
         }
@@ -205,17 +214,18 @@ static void read_group(const char *folder, struct gar_os_limits *out)
     char path[PATH_BYTES + 32];
     char text[TEXT_BYTES];
     (void)snprintf(path, sizeof path, "%s/cpu.max", folder);
-    long long quota_us = 0;
-    long long period_us = 0;
-    if (read_text(path, text) > 0) {
-        if (sscanf(text, "%lld %lld", &quota_us, &period_us) == 2) { /* "max 100000" has no number first */
-            note_quota((int64_t)quota_us, (int64_t)period_us, out);
+    if (read_text(path, text) > 0) { /* "150000 100000", or "max 100000" */
+        char *end;
+        const int64_t quota_us = (int64_t)strtoll(text, &end, 10);
+        if (end != text) {
+            note_quota(quota_us, (int64_t)strtoll(end, NULL, 10), out);
         }
         return;
     }
     int64_t quota;
     int64_t period;
-    if (read_number(folder, "cpu.cfs_quota_us", &quota) && read_number(folder, "cpu.cfs_period_us", &period)) {
+    if (read_number(folder, "cpu.cfs_quota_us", &quota) &&
+        read_number(folder, "cpu.cfs_period_us", &period)) {
         note_quota(quota, period, out);
     }
 }
@@ -240,7 +250,8 @@ static bool read_number(const char *folder, const char *file, int64_t *out)
 static void note_quota(int64_t quota_us, int64_t period_us, struct gar_os_limits *out)
 {
     if (quota_us > 0 && period_us > 0 && quota_us < INT64_MAX / 1000) {
-        out->cpu_quota_milli = gar_min_i64(out->cpu_quota_milli, gar_max_i64(quota_us * 1000 / period_us, 1));
+        out->cpu_quota_milli =
+            gar_min_i64(out->cpu_quota_milli, gar_max_i64(quota_us * 1000 / period_us, 1));
     }
 }
 

@@ -8,8 +8,8 @@
 struct gar_os_limits {
     int32_t cpus_online;
     int32_t cpus_affinity;
-    int64_t cpu_quota_milli;    /* 1,500 = one and a half CPUs; INT64_MAX: none */
-    int32_t cpus;               /* usable: the smaller of the two, quota rounded up, at least 1 */
+    int64_t cpu_quota_milli; /* 1,500 = one and a half CPUs; INT64_MAX: none */
+    int32_t cpus;            /* usable: the smaller of the two, quota rounded up, at least 1 */
     int64_t ram_bytes;
     int64_t cgroup_bytes;        /* smallest limit of the cgroup and its parents; INT64_MAX: none */
     int64_t address_space_bytes; /* RLIMIT_AS; INT64_MAX: none */

@@ -22,7 +22,8 @@ void *gar_map_new(int64_t bytes, bool is_huge)
     }
     const size_t size = (size_t)bytes;
     const size_t padded = size + (size_t)GAR_MAP_HUGE_BYTES;
-    char *start = mmap(NULL, padded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *start = mmap(NULL, padded, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (start == MAP_FAILED) {
         return NULL;
     }

@@ -16,7 +16,10 @@ struct gar_cond {
 };
 
 /* For static storage; gar_mutex_init does the same at run time and cannot fail. */
-#define GAR_MUTEX_INIT {PTHREAD_MUTEX_INITIALIZER}
+#define GAR_MUTEX_INIT            \
+    {                             \
+        PTHREAD_MUTEX_INITIALIZER \
+    }
 
 void gar_mutex_init(struct gar_mutex *mutex);
 void gar_mutex_destroy(struct gar_mutex *mutex);
@@ -29,7 +32,8 @@ void gar_cond_destroy(struct gar_cond *cond);
 /* May wake without a signal: test the condition in a loop. */
 void gar_cond_wait(struct gar_cond *cond, struct gar_mutex *mutex) GAR_REQUIRES(mutex);
 /* False when deadline_ns (gar_clock_ns) has passed. */
-bool gar_cond_wait_until(struct gar_cond *cond, struct gar_mutex *mutex, int64_t deadline_ns) GAR_REQUIRES(mutex);
+bool gar_cond_wait_until(struct gar_cond *cond, struct gar_mutex *mutex, int64_t deadline_ns)
+    GAR_REQUIRES(mutex);
 void gar_cond_signal(struct gar_cond *cond);
 void gar_cond_broadcast(struct gar_cond *cond);
 
@@ -37,7 +41,10 @@ void gar_cond_broadcast(struct gar_cond *cond);
 struct gar_once {
     pthread_once_t handle;
 };
-#define GAR_ONCE_INIT {PTHREAD_ONCE_INIT}
+#define GAR_ONCE_INIT     \
+    {                     \
+        PTHREAD_ONCE_INIT \
+    }
 void gar_once_run(struct gar_once *once, void (*fn)(void));
 
 #endif

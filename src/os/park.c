@@ -19,8 +19,9 @@ static int futex_wait(uint32_t *word, uint32_t expected, int64_t deadline_ns)
 {
     const int64_t at_ns = gar_max_i64(deadline_ns, 0);
     const struct timespec at = {.tv_sec = at_ns / GAR_NS_PER_S, .tv_nsec = at_ns % GAR_NS_PER_S};
-    const long code = syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected,
-                              deadline_ns == GAR_CLOCK_NEVER ? NULL : &at, NULL, FUTEX_BITSET_MATCH_ANY);
+    const long code =
+        syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected,
+                deadline_ns == GAR_CLOCK_NEVER ? NULL : &at, NULL, FUTEX_BITSET_MATCH_ANY);
     return code == 0 ? 0 : errno;
 }
 
@@ -34,8 +35,8 @@ static enum gar_park_result leave(struct gar_parker *parker, enum gar_park_resul
 enum gar_park_result gar_parker_wait(struct gar_parker *parker, int64_t deadline_ns)
 {
     uint32_t expected = STATE_EMPTY;
-    if (!__atomic_compare_exchange_n(&parker->state, &expected, STATE_ASLEEP, false, __ATOMIC_ACQUIRE,
-                                     __ATOMIC_ACQUIRE)) {
+    if (!__atomic_compare_exchange_n(&parker->state, &expected, STATE_ASLEEP, false,
+                                     __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
         return leave(parker, GAR_PARK_WOKEN);
     }
     GAR_TEST_POINT("park");

@@ -14,10 +14,12 @@ static int64_t delay_us = 50;
 
 static uint64_t read_seed(void)
 {
-    const char *text = getenv("GAR_TEST_POINTS"); /* NOLINT(concurrency-mt-unsafe): only in test builds */
+    const char *text =
+        getenv("GAR_TEST_POINTS"); /* NOLINT(concurrency-mt-unsafe): only in test builds */
     uint64_t seed = text == NULL ? 0 : strtoull(text, NULL, 10);
     uint64_t expected = UNSET;
-    return __atomic_compare_exchange_n(&seed_set, &expected, seed, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+    return __atomic_compare_exchange_n(&seed_set, &expected, seed, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE)
                ? seed
                : expected;
 }
@@ -47,7 +49,8 @@ void gar_test_point(const char *name)
     if (state % 16 == 0) {
         gar_thread_yield();
     } else if (limit_us > 0 && state % 256 == 1) {
-        const struct timespec pause = {.tv_sec = 0, .tv_nsec = (long)((state >> 16) % (uint64_t)limit_us) * 1000};
+        const struct timespec pause = {
+            .tv_sec = 0, .tv_nsec = (long)((state >> 16) % (uint64_t)limit_us) * 1000};
         (void)nanosleep(&pause, NULL);
     }
 }

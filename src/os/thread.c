@@ -33,7 +33,8 @@ static int start_blocked(pthread_t *handle, struct start *start);
 static void *enter(void *argument);
 static void set_priority(const struct start *start);
 
-enum gar_status gar_thread_start(struct gar_thread *thread, const struct gar_thread_options *options,
+enum gar_status gar_thread_start(struct gar_thread *thread,
+                                 const struct gar_thread_options *options,
                                  void (*run)(void *context), void *context, struct gar_error *err)
 {
     struct start *start = gar_calloc(1, (int64_t)sizeof *start);
@@ -52,8 +53,9 @@ enum gar_status gar_thread_start(struct gar_thread *thread, const struct gar_thr
     }
     if (code != 0) {
         gar_free(start);
-        return gar_error_set_errno(err, code, "cannot start thread '%s'; raise the limit of processes or close others",
-                                   options->name);
+        return gar_error_set_errno(
+            err, code, "cannot start thread '%s'; raise the limit of processes or close others",
+            options->name);
     }
     thread->is_started = true;
     return GAR_OK;
@@ -126,7 +128,8 @@ static void set_priority(const struct start *start)
 {
     if (start->policy != GAR_THREAD_NORMAL) {
         const struct sched_param none = {.sched_priority = 0};
-        (void)sched_setscheduler(0, start->policy == GAR_THREAD_BATCH ? SCHED_BATCH : SCHED_IDLE, &none);
+        (void)sched_setscheduler(0, start->policy == GAR_THREAD_BATCH ? SCHED_BATCH : SCHED_IDLE,
+                                 &none);
     }
     if (start->nice != 0) {
         const id_t self = (id_t)gar_thread_id();

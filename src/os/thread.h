@@ -28,8 +28,10 @@ struct gar_thread {
 
 /* Run `run(context)` on a new thread. Errors: GAR_ERR_IO with the system's number when none can be started.
  * Owns: borrows context until the join. Threads: any; join from one thread only. */
-GAR_MUST_USE enum gar_status gar_thread_start(struct gar_thread *thread, const struct gar_thread_options *options,
-                                              void (*run)(void *context), void *context, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_thread_start(struct gar_thread *thread,
+                                              const struct gar_thread_options *options,
+                                              void (*run)(void *context), void *context,
+                                              struct gar_error *err);
 /* Waits for the end; a thread that was not started is fine. Afterwards the struct is zeroed. */
 void gar_thread_join(struct gar_thread *thread);
 /* Forgets a thread without a join: only in a forked child, where it does not exist. */

@@ -38,8 +38,8 @@ static void test_name_and_mask(void **state)
     (void)state;
     struct gar_thread thread = {0};
     struct seen seen;
-    const struct gar_thread_options options = {.name = "A-Rather-Long-Thread-Name", .nice = 1,
-                                               .policy = GAR_THREAD_BATCH};
+    const struct gar_thread_options options = {
+        .name = "A-Rather-Long-Thread-Name", .nice = 1, .policy = GAR_THREAD_BATCH};
     assert_int_equal(gar_thread_start(&thread, &options, look, &seen, NULL), GAR_OK);
     assert_false(gar_thread_is_self(&thread));
     gar_thread_join(&thread);
@@ -98,7 +98,8 @@ static void test_parker(void **state)
     assert_int_equal(gar_thread_start(&thread, &options, answer, &ping, NULL), GAR_OK);
     for (int64_t i = 0; i < ping.rounds; i++) {
         gar_parker_wake(&ping.there);
-        assert_int_equal(gar_parker_wait(&ping.here, gar_clock_deadline(10 * GAR_NS_PER_S)), GAR_PARK_WOKEN);
+        assert_int_equal(gar_parker_wait(&ping.here, gar_clock_deadline(10 * GAR_NS_PER_S)),
+                         GAR_PARK_WOKEN);
     }
     gar_thread_join(&thread);
 }
@@ -129,7 +130,8 @@ static void test_parker_signal(void **state)
     const struct gar_thread_options options = {.name = "Signal"};
     assert_int_equal(gar_thread_start(&thread, &options, interrupt_later, &self, NULL), GAR_OK);
     struct gar_parker parker = {0};
-    assert_int_equal(gar_parker_wait(&parker, gar_clock_deadline(10 * GAR_NS_PER_S)), GAR_PARK_SIGNAL);
+    assert_int_equal(gar_parker_wait(&parker, gar_clock_deadline(10 * GAR_NS_PER_S)),
+                     GAR_PARK_SIGNAL);
     gar_thread_join(&thread);
 }
 
@@ -161,7 +163,8 @@ static void test_condition(void **state)
     const struct gar_thread_options options = {.name = "Set"};
     assert_int_equal(gar_thread_start(&thread, &options, set_box, &box, NULL), GAR_OK);
     while (!box.is_set) {
-        assert_true(gar_cond_wait_until(&box.changed, &box.lock, gar_clock_deadline(10 * GAR_NS_PER_S)));
+        assert_true(
+            gar_cond_wait_until(&box.changed, &box.lock, gar_clock_deadline(10 * GAR_NS_PER_S)));
     }
     gar_mutex_unlock(&box.lock);
     gar_thread_join(&thread);
@@ -203,7 +206,8 @@ static void after(void)
 static void test_fork(void **state)
 {
     (void)state;
-    static struct gar_fork_handler handler = {.before = before, .after_in_parent = after, .after_in_child = after};
+    static struct gar_fork_handler handler = {
+        .before = before, .after_in_parent = after, .after_in_child = after};
     gar_fork_register(&handler);
     const uint64_t generation = gar_fork_generation();
     const pid_t child = fork();

@@ -13,10 +13,12 @@
 
 static bool charge(struct gar_account *account, int64_t bytes, bool is_ticket);
 static void discharge(struct gar_account *account, int64_t bytes, bool is_ticket);
-static enum gar_status refuse(const struct gar_account *account, int64_t bytes, struct gar_error *err);
+static enum gar_status refuse(const struct gar_account *account, int64_t bytes,
+                              struct gar_error *err);
 static const char *format_bytes(int64_t bytes, char *out, size_t out_bytes);
 
-static void *account_alloc(struct gar_memory *self, int64_t bytes, int64_t *out_capacity, struct gar_error *err)
+static void *account_alloc(struct gar_memory *self, int64_t bytes, int64_t *out_capacity,
+                           struct gar_error *err)
 {
     struct gar_account *account = (struct gar_account *)self;
     if (bytes < 0 || bytes > ALLOC_BYTES_MAX) {
@@ -61,8 +63,8 @@ enum gar_status gar_account_new(struct gar_memory_pool *pool, const char *name, 
     static const struct gar_memory_vtable vtable = {
         .alloc = account_alloc, .free = account_free, .ref = account_ref, .unref = account_unref};
     if (limit_bytes < 0) {
-        return gar_error_set(err, GAR_ERR_VALUE, "memory limit %lld of %s must not be negative", (long long)limit_bytes,
-                             name);
+        return gar_error_set(err, GAR_ERR_VALUE, "memory limit %lld of %s must not be negative",
+                             (long long)limit_bytes, name);
     }
     struct gar_account *account = gar_calloc(1, (int64_t)sizeof *account);
     if (account == NULL) {
@@ -107,12 +109,13 @@ int64_t gar_account_room_bytes(const struct gar_account *account)
 {
     struct gar_memory_usage usage;
     gar_memory_pool_usage(account->pool, &usage);
-    const int64_t own = __atomic_load_n(&account->limit_bytes, __ATOMIC_RELAXED) - gar_account_used_bytes(account);
+    const int64_t own =
+        __atomic_load_n(&account->limit_bytes, __ATOMIC_RELAXED) - gar_account_used_bytes(account);
     return gar_max_i64(gar_min_i64(own, usage.limit_bytes - usage.used_bytes), 0);
 }
 
-enum gar_status gar_ticket_reserve(struct gar_ticket *ticket, struct gar_account *account, int64_t bytes,
-                                   struct gar_error *err)
+enum gar_status gar_ticket_reserve(struct gar_ticket *ticket, struct gar_account *account,
+                                   int64_t bytes, struct gar_error *err)
 {
     assert(bytes >= 0 && (ticket->account == NULL || ticket->account == account));
     if (bytes > ALLOC_BYTES_MAX || !charge(account, bytes, true)) {
@@ -151,8 +154,8 @@ static bool charge(struct gar_account *account, int64_t bytes, bool is_ticket)
         if (bytes > __atomic_load_n(&account->limit_bytes, __ATOMIC_RELAXED) - used) {
             return false;
         }
-    } while (!__atomic_compare_exchange_n(&account->used_bytes, &used, used + bytes, true, __ATOMIC_RELAXED,
-                                          __ATOMIC_RELAXED));
+    } while (!__atomic_compare_exchange_n(&account->used_bytes, &used, used + bytes, true,
+                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     if (!gar_memory_pool_charge(account->pool, bytes, is_ticket)) {
         (void)__atomic_fetch_sub(&account->used_bytes, bytes, __ATOMIC_RELAXED);
         return false;
@@ -167,7 +170,8 @@ static void discharge(struct gar_account *account, int64_t bytes, bool is_ticket
     gar_memory_pool_discharge(account->pool, bytes, is_ticket);
 }
 
-static enum gar_status refuse(const struct gar_account *account, int64_t bytes, struct gar_error *err)
+static enum gar_status refuse(const struct gar_account *account, int64_t bytes,
+                              struct gar_error *err)
 {
     struct gar_memory_usage usage;
     gar_memory_pool_usage(account->pool, &usage);
@@ -179,16 +183,18 @@ static enum gar_status refuse(const struct gar_account *account, int64_t bytes, 
     format_bytes(bytes, asked, sizeof asked);
     if (bytes > own_limit - own_used) {
         return gar_error_set(err, GAR_ERR_NOMEM,
-                             "out of memory: %s asked for %s and uses %s of its limit of %s; raise that limit or work "
+                             "out of memory: %s asked for %s and uses %s of its limit of %s; raise "
+                             "that limit or work "
                              "on less at once",
                              account->name, asked, format_bytes(own_used, used, sizeof used),
                              format_bytes(own_limit, limit, sizeof limit));
     }
-    return gar_error_set(err, GAR_ERR_NOMEM,
-                         "out of memory: %s asked for %s, but %s of the process's limit of %s are in use; raise the "
-                         "memory limit, work on less at once or finish other queries first",
-                         account->name, asked, format_bytes(usage.used_bytes, used, sizeof used),
-                         format_bytes(usage.limit_bytes, limit, sizeof limit));
+    return gar_error_set(
+        err, GAR_ERR_NOMEM,
+        "out of memory: %s asked for %s, but %s of the process's limit of %s are in use; raise the "
+        "memory limit, work on less at once or finish other queries first",
+        account->name, asked, format_bytes(usage.used_bytes, used, sizeof used),
+        format_bytes(usage.limit_bytes, limit, sizeof limit));
 }
 
 /* "512 bytes", "1.5 MiB". */

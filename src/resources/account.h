@@ -22,8 +22,9 @@ struct gar_account {
  * Memory refused by either limit is GAR_ERR_NOMEM: "out of memory: query asked for 128.0 MiB, uses 900.0 MiB of its
  * limit of 1.0 GiB; raise the memory limit or work on less at once".
  * Owns: caller unrefs; every buffer holds a reference, so that they may outlive the query. Threads: any. */
-GAR_MUST_USE enum gar_status gar_account_new(struct gar_memory_pool *pool, const char *name, int64_t limit_bytes,
-                                             struct gar_account **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_account_new(struct gar_memory_pool *pool, const char *name,
+                                             int64_t limit_bytes, struct gar_account **out,
+                                             struct gar_error *err);
 struct gar_account *gar_account_ref(struct gar_account *account);
 void gar_account_unref(struct gar_account *account);
 int64_t gar_account_used_bytes(const struct gar_account *account);
@@ -39,7 +40,8 @@ struct gar_ticket {
 
 /* Hold `bytes` more in the ticket. Errors: GAR_ERR_NOMEM as for memory; the ticket is then unchanged.
  * Threads: one ticket is used by one thread at a time. */
-GAR_MUST_USE enum gar_status gar_ticket_reserve(struct gar_ticket *ticket, struct gar_account *account, int64_t bytes,
+GAR_MUST_USE enum gar_status gar_ticket_reserve(struct gar_ticket *ticket,
+                                                struct gar_account *account, int64_t bytes,
                                                 struct gar_error *err);
 /* Give `bytes` (at most what is held) back. */
 void gar_ticket_shrink(struct gar_ticket *ticket, int64_t bytes);

@@ -22,7 +22,8 @@
 
 static struct gar_memory_pool *new_pool(int64_t limit_bytes, int64_t resident_bytes)
 {
-    const struct gar_memory_pool_options options = {.limit_bytes = limit_bytes, .resident_bytes = resident_bytes};
+    const struct gar_memory_pool_options options = {.limit_bytes = limit_bytes,
+                                                    .resident_bytes = resident_bytes};
     struct gar_memory_pool *pool = NULL;
     assert_int_equal(gar_memory_pool_new(&options, &pool, NULL), GAR_OK);
     return pool;
@@ -276,7 +277,8 @@ static void test_refused(void **state)
     }
     struct gar_memory_pool *pool = new_pool(256 * MIB, 0);
     struct gar_account *account = new_account(pool, 0);
-    const struct gar_os_fault fault = {.call = GAR_OS_MAP, .nth = 1, .and_on = true, .os_errno = ENOMEM};
+    const struct gar_os_fault fault = {
+        .call = GAR_OS_MAP, .nth = 1, .and_on = true, .os_errno = ENOMEM};
     gar_os_fault_set(&fault);
     struct gar_error err = GAR_ERROR_INIT;
     int64_t capacity;

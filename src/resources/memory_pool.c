@@ -38,12 +38,13 @@
 #endif
 
 enum { SHARDS = 8, SMALL_SHIFT = 12, LARGE_SHIFT = 25, CLASSES = (LARGE_SHIFT - SMALL_SHIFT) * 4 };
-#define EXTRA_BYTES INT64_C(128)
-#define SMALL_BYTES ((INT64_C(1) << SMALL_SHIFT) + EXTRA_BYTES) /* up to here: the C library */
-#define LARGE_BYTES ((INT64_C(1) << LARGE_SHIFT) + EXTRA_BYTES) /* above: a map of its own */
-#define HUGE_FROM_BYTES (INT64_C(64) << 10)                     /* classes from here up use huge pages */
-#define SPAN_BYTES_MAX (INT64_C(16) << 20)
-#define POPULATE_BYTES_MAX (INT64_C(64) << 20) /* larger blocks are left to first touch, by several threads */
+#define EXTRA_BYTES     INT64_C(128)
+#define SMALL_BYTES     ((INT64_C(1) << SMALL_SHIFT) + EXTRA_BYTES) /* up to here: the C library */
+#define LARGE_BYTES     ((INT64_C(1) << LARGE_SHIFT) + EXTRA_BYTES) /* above: a map of its own */
+#define HUGE_FROM_BYTES (INT64_C(64) << 10) /* classes from here up use huge pages */
+#define SPAN_BYTES_MAX  (INT64_C(16) << 20)
+#define POPULATE_BYTES_MAX \
+    (INT64_C(64) << 20) /* larger blocks are left to first touch, by several threads */
 #define DEFAULT_PERCENT 75
 
 /* A free block, in its own first bytes. */
@@ -95,13 +96,15 @@ static void *take_new(struct gar_memory_pool *pool, int32_t class);
 static char *cut(struct gar_memory_pool *pool, int32_t class, int64_t *out_count);
 static struct span *new_span(int32_t class);
 static void *take_large(struct gar_memory_pool *pool, int64_t bytes);
-static struct block *find_large_locked(struct gar_memory_pool *pool, int64_t bytes) GAR_REQUIRES(pool->lock);
+static struct block *find_large_locked(struct gar_memory_pool *pool, int64_t bytes)
+    GAR_REQUIRES(pool->lock);
 static void make_room(struct gar_memory_pool *pool, int64_t bytes);
 static int64_t trim_to(struct gar_memory_pool *pool, int64_t keep_bytes);
 static int64_t trim_class(struct gar_memory_pool *pool, int32_t class);
 static int64_t trim_large(struct gar_memory_pool *pool, int64_t keep_bytes);
 static struct block *sort_blocks(struct block *list);
-static struct span *take_empty_spans(struct gar_memory_pool *pool, int32_t class, struct block **blocks);
+static struct span *take_empty_spans(struct gar_memory_pool *pool, int32_t class,
+                                     struct block **blocks);
 static bool is_span_free(const struct span *span, const struct block *blocks, int64_t step);
 static int64_t default_limit(void);
 static void add(int64_t *counter, int64_t bytes);
@@ -109,15 +112,17 @@ static int64_t get(const int64_t *counter);
 
 /* ---- life ---- */
 
-enum gar_status gar_memory_pool_new(const struct gar_memory_pool_options *options, struct gar_memory_pool **out,
-                                    struct gar_error *err)
+enum gar_status gar_memory_pool_new(const struct gar_memory_pool_options *options,
+                                    struct gar_memory_pool **out, struct gar_error *err)
 {
     if (options->limit_bytes < 0 || options->resident_bytes < 0) {
-        return gar_error_set(err, GAR_ERR_VALUE, "memory limit %lld and resident cap %lld must not be negative",
+        return gar_error_set(err, GAR_ERR_VALUE,
+                             "memory limit %lld and resident cap %lld must not be negative",
                              (long long)options->limit_bytes, (long long)options->resident_bytes);
     }
     int64_t own_bytes = 0; /* the system memory aligns to cache lines */
-    struct gar_memory_pool *pool = gar_memory_alloc(gar_memory_system(), (int64_t)sizeof *pool, &own_bytes, err);
+    struct gar_memory_pool *pool =
+        gar_memory_alloc(gar_memory_system(), (int64_t)sizeof *pool, &own_bytes, err);
     if (pool == NULL) {
         return GAR_ERR_NOMEM;
     }
@@ -142,7 +147,8 @@ struct gar_memory_pool *gar_memory_pool_ref(struct gar_memory_pool *pool)
 
 void gar_memory_pool_unref(struct gar_memory_pool *pool)
 {
-    if (pool == NULL || __atomic_sub_fetch(&pool->refs, 1, __ATOMIC_ACQ_REL) > 0 || pool->is_process) {
+    if (pool == NULL || __atomic_sub_fetch(&pool->refs, 1, __ATOMIC_ACQ_REL) > 0 ||
+        pool->is_process) {
         return;
     }
     assert(get(&pool->used_bytes) == 0);
@@ -237,8 +243,8 @@ bool gar_memory_pool_charge(struct gar_memory_pool *pool, int64_t bytes, bool is
         if (bytes > get(&pool->limit_bytes) - used) {
             return false;
         }
-    } while (!__atomic_compare_exchange_n(&pool->used_bytes, &used, used + bytes, true, __ATOMIC_RELAXED,
-                                          __ATOMIC_RELAXED));
+    } while (!__atomic_compare_exchange_n(&pool->used_bytes, &used, used + bytes, true,
+                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     gar_raise_peak(&pool->peak_bytes, used + bytes);
     if (is_ticket) {
         add(&pool->reserved_bytes, bytes);
@@ -272,6 +278,7 @@ void *gar_memory_pool_take(struct gar_memory_pool *pool, int64_t block_bytes)
 {
     if (block_bytes <= SMALL_BYTES) {
         int64_t capacity;
+        /* cppcheck-suppress returnDanglingLifetime ; the capacity is written, not kept */
         return gar_memory_alloc(gar_memory_system(), block_bytes, &capacity, NULL);
     }
     if (gar_alloc_must_fail()) {
@@ -394,7 +401,8 @@ static void *take_new(struct gar_memory_pool *pool, int32_t class)
 static char *cut(struct gar_memory_pool *pool, int32_t class, int64_t *out_count)
 {
     const int64_t step = class_bytes(class);
-    const int64_t room = gar_max_i64((get(&pool->limit_bytes) - get(&pool->mapped_bytes)) / step, 1);
+    const int64_t room =
+        gar_max_i64((get(&pool->limit_bytes) - get(&pool->mapped_bytes)) / step, 1);
     const int64_t want_bytes = step < HUGE_FROM_BYTES ? HUGE_FROM_BYTES : GAR_MAP_HUGE_BYTES;
     const int64_t want = gar_min_i64(gar_max_i64(want_bytes / step, 1), room);
     struct span *fresh = NULL;
@@ -528,7 +536,7 @@ static int64_t trim_to(struct gar_memory_pool *pool, int64_t keep_bytes)
     if (get(&pool->idle_bytes) > keep_bytes) {
         given += trim_large(pool, keep_bytes);
     }
-    for (int32_t class = CLASSES - 1; class >= 0 && get(&pool->idle_bytes) > keep_bytes; class--) {
+    for (int32_t class = CLASSES - 1; class >= 0 && get(&pool->idle_bytes) > keep_bytes; class --) {
         given += trim_class(pool, class);
     }
     return given;
@@ -641,7 +649,8 @@ static struct block *sort_blocks(struct block *list)
 
 /* Unlinks the spans whose cut blocks are all in the sorted list, and takes those blocks out of the list. Nobody else
  * can hold a block of such a span; new ones are cut under the same lock. */
-static struct span *take_empty_spans(struct gar_memory_pool *pool, int32_t class, struct block **blocks)
+static struct span *take_empty_spans(struct gar_memory_pool *pool, int32_t class,
+                                     struct block **blocks)
 {
     const int64_t step = class_bytes(class);
     struct span *empty = NULL;

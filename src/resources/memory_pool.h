@@ -11,7 +11,8 @@ struct gar_memory_pool;
 
 /* A zeroed struct means defaults. */
 struct gar_memory_pool_options {
-    int64_t limit_bytes;    /* budget of all accounts; 0: 75 % of what RAM, container and address space allow */
+    int64_t
+        limit_bytes; /* budget of all accounts; 0: 75 % of what RAM, container and address space allow */
     int64_t resident_bytes; /* idle blocks kept by a trim; 0: a quarter of the limit */
 };
 
@@ -20,13 +21,15 @@ struct gar_memory_usage {
     int64_t used_bytes;     /* handed out or reserved now */
     int64_t peak_bytes;     /* highest used_bytes since the start or the last reset */
     int64_t reserved_bytes; /* the part of used_bytes that are tickets */
-    int64_t idle_bytes;     /* kept for reuse; counts against the limit of the container, not against used_bytes */
-    int64_t mapped_bytes;   /* taken from the kernel */
+    int64_t
+        idle_bytes; /* kept for reuse; counts against the limit of the container, not against used_bytes */
+    int64_t mapped_bytes; /* taken from the kernel */
 };
 
 /* Owns: caller unrefs; accounts and buffers hold references too. Errors: GAR_ERR_NOMEM, GAR_ERR_VALUE (negative). */
 GAR_MUST_USE enum gar_status gar_memory_pool_new(const struct gar_memory_pool_options *options,
-                                                 struct gar_memory_pool **out, struct gar_error *err);
+                                                 struct gar_memory_pool **out,
+                                                 struct gar_error *err);
 /* The process's pool, made at the first call, never freed. NULL with err set when memory is out. Survives fork. */
 struct gar_memory_pool *gar_memory_pool_process(struct gar_error *err);
 struct gar_memory_pool *gar_memory_pool_ref(struct gar_memory_pool *pool);

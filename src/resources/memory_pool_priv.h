@@ -18,8 +18,8 @@ void gar_memory_pool_give(struct gar_memory_pool *pool, void *data, int64_t bloc
 GAR_INLINE void gar_raise_peak(int64_t *peak, int64_t value)
 {
     int64_t seen = __atomic_load_n(peak, __ATOMIC_RELAXED);
-    while (seen < value &&
-           !__atomic_compare_exchange_n(peak, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    while (seen < value && !__atomic_compare_exchange_n(peak, &seen, value, true, __ATOMIC_RELAXED,
+                                                        __ATOMIC_RELAXED)) {
     }
 }
 

@@ -29,7 +29,8 @@ static void work(void *context)
         if (mine->data != NULL) {
             memset(mine->data, (int)(random & 0xff), (size_t)gar_min_i64(mine->capacity, 4096));
         }
-        struct slot *old = __atomic_exchange_n(&slots[(random >> 20) % SLOTS], mine, __ATOMIC_ACQ_REL);
+        struct slot *old =
+            __atomic_exchange_n(&slots[(random >> 20) % SLOTS], mine, __ATOMIC_ACQ_REL);
         if (old != NULL) {
             gar_memory_free(&account->memory, old->data, old->capacity);
             gar_free(old);
@@ -71,8 +72,8 @@ int main(void)
     struct gar_memory_usage usage;
     gar_memory_pool_usage(pool, &usage);
     const bool is_right = usage.used_bytes == 0 && usage.idle_bytes == usage.mapped_bytes;
-    printf("used %lld idle %lld mapped %lld\n", (long long)usage.used_bytes, (long long)usage.idle_bytes,
-           (long long)usage.mapped_bytes);
+    printf("used %lld idle %lld mapped %lld\n", (long long)usage.used_bytes,
+           (long long)usage.idle_bytes, (long long)usage.mapped_bytes);
     gar_account_unref(account);
     gar_memory_pool_unref(pool);
     return is_right ? 0 : 1;

@@ -28,7 +28,8 @@ static void wait_done(struct call *call);
 static enum gar_status collect(const struct call *call, struct gar_error *err);
 static void unref(struct call *call);
 
-enum gar_status gar_runtime_call(struct gar_runtime *runtime, const struct gar_call *what, struct gar_error *err)
+enum gar_status gar_runtime_call(struct gar_runtime *runtime, const struct gar_call *what,
+                                 struct gar_error *err)
 {
     assert(!gar_loop_is_self(gar_runtime_loop(runtime)));
     if (gar_pool_worker_self(gar_runtime_io(runtime)) >= 0) {
@@ -65,8 +66,9 @@ enum gar_status gar_runtime_call(struct gar_runtime *runtime, const struct gar_c
 
 static enum gar_status run_here(const struct gar_call *call, struct gar_error *err)
 {
-    const enum gar_status status =
-        gar_cancel_requested(call->cancel) ? gar_cancel_status(call->cancel, err) : call->run(call->context, err);
+    const enum gar_status status = gar_cancel_requested(call->cancel)
+                                       ? gar_cancel_status(call->cancel, err)
+                                       : call->run(call->context, err);
     if (call->release != NULL) {
         call->release(call->context);
     }
@@ -78,8 +80,9 @@ static void run_on_io(struct gar_task *task, int32_t worker)
     (void)worker;
     struct call *call = (struct call *)task;
     struct gar_runtime *runtime = call->runtime;
-    call->status = gar_cancel_requested(call->what.cancel) ? gar_cancel_status(call->what.cancel, &call->error)
-                                                           : call->what.run(call->what.context, &call->error);
+    call->status = gar_cancel_requested(call->what.cancel)
+                       ? gar_cancel_status(call->what.cancel, &call->error)
+                       : call->what.run(call->what.context, &call->error);
     __atomic_store_n(&call->is_done, 1, __ATOMIC_RELEASE);
     GAR_TEST_POINT("call done");
     gar_parker_wake(&call->parker);
@@ -104,8 +107,10 @@ static void wait_done(struct call *call)
         if (give_up_ns == GAR_CLOCK_NEVER && gar_cancel_poll(cancel)) {
             give_up_ns = gar_clock_deadline(GAR_WAIT_STOP_NS);
         }
-        const int64_t limit_ns = cancel == NULL || give_up_ns != GAR_CLOCK_NEVER ? give_up_ns : cancel->deadline_ns;
-        const int64_t tick_ns = interrupt == NULL ? GAR_CLOCK_NEVER : gar_clock_deadline(GAR_WAIT_TICK_NS);
+        const int64_t limit_ns =
+            cancel == NULL || give_up_ns != GAR_CLOCK_NEVER ? give_up_ns : cancel->deadline_ns;
+        const int64_t tick_ns =
+            interrupt == NULL ? GAR_CLOCK_NEVER : gar_clock_deadline(GAR_WAIT_TICK_NS);
         if (gar_parker_wait(&call->parker, gar_min_i64(tick_ns, limit_ns)) == GAR_PARK_WOKEN ||
             give_up_ns != GAR_CLOCK_NEVER || !gar_interrupt_check(interrupt)) {
             continue;

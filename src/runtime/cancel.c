@@ -31,7 +31,8 @@ static struct token *token_of(struct gar_cancel *cancel)
     return (struct token *)cancel;
 }
 
-static void unlink_locked(struct token *token, struct gar_cancel_waker *waker) GAR_REQUIRES(token->lock)
+static void unlink_locked(struct token *token, struct gar_cancel_waker *waker)
+    GAR_REQUIRES(token->lock)
 {
     if (waker->previous != NULL) {
         waker->previous->next = waker->next;
@@ -82,8 +83,8 @@ bool gar_cancel_request(struct gar_cancel *cancel, enum gar_cancel_reason reason
     assert(reason != GAR_CANCEL_NONE);
     struct token *token = token_of(cancel);
     int32_t expected = GAR_CANCEL_NONE;
-    if (!__atomic_compare_exchange_n(&cancel->reason, &expected, (int32_t)reason, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_RELAXED)) {
+    if (!__atomic_compare_exchange_n(&cancel->reason, &expected, (int32_t)reason, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
         return false;
     }
     (void)gar_cancel_ref(cancel); /* a waker may drop the last other reference */
@@ -122,25 +123,24 @@ bool gar_cancel_poll(struct gar_cancel *cancel)
 
 enum gar_cancel_reason gar_cancel_reason_get(const struct gar_cancel *cancel)
 {
-    return cancel == NULL ? GAR_CANCEL_NONE
-                          : (enum gar_cancel_reason)__atomic_load_n(&cancel->reason, __ATOMIC_ACQUIRE);
+    return cancel == NULL
+               ? GAR_CANCEL_NONE
+               : (enum gar_cancel_reason)__atomic_load_n(&cancel->reason, __ATOMIC_ACQUIRE);
 }
 
 enum gar_status gar_cancel_status(const struct gar_cancel *cancel, struct gar_error *err)
 {
     switch (gar_cancel_reason_get(cancel)) {
-    case GAR_CANCEL_NONE:
-        return GAR_OK;
-    case GAR_CANCEL_INTERRUPT:
-        return gar_error_set(err, GAR_ERR_INTERRUPTED, "interrupted");
+    case GAR_CANCEL_NONE: return GAR_OK;
+    case GAR_CANCEL_INTERRUPT: return gar_error_set(err, GAR_ERR_INTERRUPTED, "interrupted");
     case GAR_CANCEL_DEADLINE:
-        return gar_error_set(err, GAR_ERR_TIMEOUT, "the query did not finish before its deadline; allow more time");
+        return gar_error_set(err, GAR_ERR_TIMEOUT,
+                             "the query did not finish before its deadline; allow more time");
     case GAR_CANCEL_DROPPED:
         return gar_error_set(err, GAR_ERR_CANCELLED, "cancelled: nobody takes the result any more");
     case GAR_CANCEL_ERROR:
         return gar_error_set(err, GAR_ERR_CANCELLED, "cancelled: another part of the query failed");
-    case GAR_CANCEL_USER:
-        return gar_error_set(err, GAR_ERR_CANCELLED, "cancelled by the caller");
+    case GAR_CANCEL_USER: return gar_error_set(err, GAR_ERR_CANCELLED, "cancelled by the caller");
     }
     return gar_error_set(err, GAR_ERR_INTERNAL, "unknown cancel reason");
 }

@@ -16,12 +16,14 @@ enum gar_cancel_reason {
 };
 
 struct gar_cancel {
-    int32_t reason;      /* atomic enum gar_cancel_reason; never goes back to NONE */
-    int64_t deadline_ns; /* constant after creation, GAR_CLOCK_NEVER: none; who polls it calls gar_cancel_poll */
+    int32_t reason; /* atomic enum gar_cancel_reason; never goes back to NONE */
+    int64_t
+        deadline_ns; /* constant after creation, GAR_CLOCK_NEVER: none; who polls it calls gar_cancel_poll */
 };
 
 /* deadline_ns: a time of gar_clock_ns, INT64_MAX for none. Owns: caller unrefs. */
-GAR_MUST_USE enum gar_status gar_cancel_new(int64_t deadline_ns, struct gar_cancel **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_cancel_new(int64_t deadline_ns, struct gar_cancel **out,
+                                            struct gar_error *err);
 struct gar_cancel *gar_cancel_ref(struct gar_cancel *cancel);
 void gar_cancel_unref(struct gar_cancel *cancel);
 
@@ -32,7 +34,8 @@ bool gar_cancel_request(struct gar_cancel *cancel, enum gar_cancel_reason reason
 /* Is it cancelled? One relaxed load; NULL is never cancelled. Once a morsel and in every long loop. */
 GAR_INLINE bool gar_cancel_requested(const struct gar_cancel *cancel)
 {
-    return cancel != NULL && GAR_UNLIKELY(__atomic_load_n(&cancel->reason, __ATOMIC_RELAXED) != GAR_CANCEL_NONE);
+    return cancel != NULL &&
+           GAR_UNLIKELY(__atomic_load_n(&cancel->reason, __ATOMIC_RELAXED) != GAR_CANCEL_NONE);
 }
 
 /* The same, but looks at the clock too and cancels by deadline when it has passed (for inline work: 25 ns). */
@@ -42,11 +45,11 @@ enum gar_cancel_reason gar_cancel_reason_get(const struct gar_cancel *cancel);
 enum gar_status gar_cancel_status(const struct gar_cancel *cancel, struct gar_error *err);
 
 /* Return the reason's error from the calling function when cancelled. */
-#define GAR_CANCEL_CHECK(cancel, err)                                                              \
-    do {                                                                                           \
-        if (gar_cancel_requested(cancel)) {                                                        \
-            return gar_cancel_status((cancel), (err));                                             \
-        }                                                                                          \
+#define GAR_CANCEL_CHECK(cancel, err)                  \
+    do {                                               \
+        if (gar_cancel_requested(cancel)) {            \
+            return gar_cancel_status((cancel), (err)); \
+        }                                              \
     } while (0)
 
 /* Somebody to wake. Embedded in the waiter's own struct; wake runs once at most, on the cancelling thread, and must
@@ -64,6 +67,7 @@ void gar_cancel_remove_waker(struct gar_cancel *cancel, struct gar_cancel_waker 
 
 /* Sleep, at most until cancelled: GAR_OK after the whole time, else the reason's error. cancel may be NULL.
  * Threads: IO pool and callers' threads: it blocks. */
-GAR_MUST_USE enum gar_status gar_cancel_sleep(struct gar_cancel *cancel, int64_t ns, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_cancel_sleep(struct gar_cancel *cancel, int64_t ns,
+                                              struct gar_error *err);
 
 #endif

@@ -2,6 +2,8 @@
 /* Cancel tokens and operations under TSan: wakers come and go while tokens are cancelled, finish and cancel of an
  * operation meet. A waker's memory may be reused the moment remove returns; on_finish runs exactly once and never beside
  * on_cancel. */
+#include "runtime/cancel.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +12,6 @@
 #include "os/park.h"
 #include "os/test_point.h"
 #include "os/thread.h"
-#include "runtime/cancel.h"
 #include "runtime/operation.h"
 
 enum { ROUNDS = 3000 };
@@ -69,7 +70,8 @@ static void follow(void *context)
         }
         memset(&waker, 0x5a, sizeof waker);
         gar_operation_finish(&current->operation, GAR_OK, NULL);
-        if (round % 3 == 0 && gar_cancel_sleep(token, 20 * GAR_NS_PER_S, NULL) != GAR_ERR_CANCELLED) {
+        if (round % 3 == 0 &&
+            gar_cancel_sleep(token, 20 * GAR_NS_PER_S, NULL) != GAR_ERR_CANCELLED) {
             __atomic_store_n(&is_wrong, true, __ATOMIC_RELAXED);
         }
         __atomic_store_n(&answered, round, __ATOMIC_RELEASE);

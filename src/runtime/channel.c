@@ -32,11 +32,11 @@ struct gar_channel {
         int64_t bytes;
         bool is_ended;
         bool is_closed;
-        bool is_refused;     /* a put was GAR_PENDING; on_room is owed */
-        bool is_waiting;     /* the consumer sleeps or is about to */
-        bool end_at_once;    /* the error goes before queued items */
+        bool is_refused;        /* a put was GAR_PENDING; on_room is owed */
+        bool is_waiting;        /* the consumer sleeps or is about to */
+        bool end_at_once;       /* the error goes before queued items */
         enum gar_status status; /* of the end */
-        int fd;              /* event descriptor, -1 until asked for */
+        int fd;                 /* event descriptor, -1 until asked for */
     } synced GAR_GUARDED;
     struct gar_error error; /* written before is_ended is set under the lock, constant afterwards */
     int64_t refs;           /* atomic */
@@ -45,12 +45,14 @@ struct gar_channel {
     struct entry ring[];      /* options.max_items */
 };
 
-static bool is_full_locked(const struct gar_channel *channel, int64_t more_bytes) GAR_REQUIRES(channel->lock);
+static bool is_full_locked(const struct gar_channel *channel, int64_t more_bytes)
+    GAR_REQUIRES(channel->lock);
 static void note_full_locked(struct gar_channel *channel) GAR_REQUIRES(channel->lock);
 static bool wake_locked(struct gar_channel *channel) GAR_REQUIRES(channel->lock);
-static enum gar_status take_locked(struct gar_channel *channel, bool will_wait, void **out_item, bool *out_room)
-    GAR_REQUIRES(channel->lock);
-static enum gar_status take(struct gar_channel *channel, bool will_wait, void **out_item, struct gar_error *err);
+static enum gar_status take_locked(struct gar_channel *channel, bool will_wait, void **out_item,
+                                   bool *out_room) GAR_REQUIRES(channel->lock);
+static enum gar_status take(struct gar_channel *channel, bool will_wait, void **out_item,
+                            struct gar_error *err);
 static enum gar_status refuse_forked(struct gar_error *err);
 static void drop_all(struct gar_channel *channel);
 static void unref(struct gar_channel *channel);
@@ -59,7 +61,8 @@ enum gar_status gar_channel_new(const struct gar_channel_options *options, struc
                                 struct gar_error *err)
 {
     assert(options->max_items >= 1 && options->max_items <= ITEMS_MAX && options->drop != NULL);
-    const int64_t bytes = (int64_t)sizeof(struct gar_channel) + options->max_items * (int64_t)sizeof(struct entry);
+    const int64_t bytes =
+        (int64_t)sizeof(struct gar_channel) + options->max_items * (int64_t)sizeof(struct entry);
     struct gar_channel *channel = gar_calloc(1, bytes);
     if (channel == NULL) {
         return gar_error_nomem(err, bytes);
@@ -87,7 +90,8 @@ enum gar_status gar_channel_put(struct gar_channel *channel, void *item, int64_t
         channel->synced.is_refused = true;
         status = GAR_PENDING;
     } else {
-        const int64_t at = (channel->synced.head + channel->synced.count) % channel->options.max_items;
+        const int64_t at =
+            (channel->synced.head + channel->synced.count) % channel->options.max_items;
         channel->ring[at] = (struct entry){.item = item, .bytes = bytes};
         channel->synced.count++;
         channel->synced.bytes += bytes;
@@ -101,7 +105,8 @@ enum gar_status gar_channel_put(struct gar_channel *channel, void *item, int64_t
     return status;
 }
 
-void gar_channel_end(struct gar_channel *channel, enum gar_status status, const struct gar_error *why, bool at_once)
+void gar_channel_end(struct gar_channel *channel, enum gar_status status,
+                     const struct gar_error *why, bool at_once)
 {
     if (why != NULL) {
         channel->error = *why;
@@ -128,13 +133,15 @@ bool gar_channel_is_full(const struct gar_channel *channel)
     return __atomic_load_n(&channel->is_full, __ATOMIC_RELAXED) != 0;
 }
 
-enum gar_status gar_channel_try_take(struct gar_channel *channel, void **out_item, struct gar_error *err)
+enum gar_status gar_channel_try_take(struct gar_channel *channel, void **out_item,
+                                     struct gar_error *err)
 {
     return take(channel, false, out_item, err);
 }
 
 enum gar_status gar_channel_take(struct gar_channel *channel, int64_t deadline_ns,
-                                 const struct gar_interrupt *interrupt, void **out_item, struct gar_error *err)
+                                 const struct gar_interrupt *interrupt, void **out_item,
+                                 struct gar_error *err)
 {
     for (;;) {
         const enum gar_status status = take(channel, true, out_item, err);
@@ -147,7 +154,8 @@ enum gar_status gar_channel_take(struct gar_channel *channel, int64_t deadline_n
         }
         const int64_t tick_ns = interrupt == NULL ? GAR_CLOCK_NEVER : now_ns + GAR_WAIT_TICK_NS;
         GAR_TEST_POINT("channel wait");
-        const enum gar_park_result result = gar_parker_wait(&channel->parker, gar_min_i64(tick_ns, deadline_ns));
+        const enum gar_park_result result =
+            gar_parker_wait(&channel->parker, gar_min_i64(tick_ns, deadline_ns));
         if (result != GAR_PARK_WOKEN && gar_interrupt_check(interrupt)) {
             return GAR_ERR_INTERRUPTED;
         }
@@ -214,7 +222,8 @@ void gar_channel_close(struct gar_channel *channel)
 static bool is_full_locked(const struct gar_channel *channel, int64_t more_bytes)
 {
     return channel->synced.count == channel->options.max_items ||
-           (channel->synced.count > 0 && more_bytes > channel->options.max_bytes - channel->synced.bytes);
+           (channel->synced.count > 0 &&
+            more_bytes > channel->options.max_bytes - channel->synced.bytes);
 }
 
 static void note_full_locked(struct gar_channel *channel)
@@ -236,7 +245,8 @@ static bool wake_locked(struct gar_channel *channel)
     return was_waiting;
 }
 
-static enum gar_status take_locked(struct gar_channel *channel, bool will_wait, void **out_item, bool *out_room)
+static enum gar_status take_locked(struct gar_channel *channel, bool will_wait, void **out_item,
+                                   bool *out_room)
 {
     *out_room = false;
     channel->synced.is_waiting = false;
@@ -253,8 +263,9 @@ static enum gar_status take_locked(struct gar_channel *channel, bool will_wait, 
     channel->synced.count--;
     channel->synced.bytes -= entry->bytes;
     note_full_locked(channel);
-    const bool has_room = channel->synced.count <= channel->options.max_items / 2 &&
-                          (channel->synced.count == 0 || channel->synced.bytes <= channel->options.max_bytes / 2);
+    const bool has_room =
+        channel->synced.count <= channel->options.max_items / 2 &&
+        (channel->synced.count == 0 || channel->synced.bytes <= channel->options.max_bytes / 2);
     if (channel->synced.is_refused && has_room) {
         channel->synced.is_refused = false;
         *out_room = true;
@@ -265,7 +276,8 @@ static enum gar_status take_locked(struct gar_channel *channel, bool will_wait, 
     return GAR_OK;
 }
 
-static enum gar_status take(struct gar_channel *channel, bool will_wait, void **out_item, struct gar_error *err)
+static enum gar_status take(struct gar_channel *channel, bool will_wait, void **out_item,
+                            struct gar_error *err)
 {
     if (gar_channel_is_forked(channel)) {
         return refuse_forked(err);
@@ -289,7 +301,8 @@ static enum gar_status take(struct gar_channel *channel, bool will_wait, void **
 static enum gar_status refuse_forked(struct gar_error *err)
 {
     return gar_error_set(err, GAR_ERR_UNSUPPORTED,
-                         "this result belongs to the parent process: a query that was started before fork cannot go on "
+                         "this result belongs to the parent process: a query that was started "
+                         "before fork cannot go on "
                          "in the child; run it again here");
 }
 

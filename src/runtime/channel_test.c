@@ -122,12 +122,14 @@ static void test_waits(void **state)
     struct gar_channel *channel = new_channel(4, 100);
     void *item = NULL;
     int64_t start_ns = gar_clock_ns();
-    assert_int_equal(gar_channel_take(channel, start_ns + 10 * GAR_NS_PER_MS, NULL, &item, NULL), GAR_PENDING);
+    assert_int_equal(gar_channel_take(channel, start_ns + 10 * GAR_NS_PER_MS, NULL, &item, NULL),
+                     GAR_PENDING);
     assert_true(gar_clock_ns() - start_ns >= 10 * GAR_NS_PER_MS);
     int asked = 0;
     const struct gar_interrupt interrupt = {.check = always, .context = &asked};
     start_ns = gar_clock_ns();
-    assert_int_equal(gar_channel_take(channel, GAR_CLOCK_NEVER, &interrupt, &item, NULL), GAR_ERR_INTERRUPTED);
+    assert_int_equal(gar_channel_take(channel, GAR_CLOCK_NEVER, &interrupt, &item, NULL),
+                     GAR_ERR_INTERRUPTED);
     assert_true(gar_clock_ns() - start_ns < 500 * GAR_NS_PER_MS);
     assert_int_equal(asked, 1);
     assert_int_equal(gar_channel_put(channel, &values[0], 1), GAR_OK);
@@ -181,8 +183,9 @@ static void test_fork(void **state)
     if (child == 0) {
         void *item;
         struct gar_error err = GAR_ERROR_INIT;
-        const bool is_right = gar_channel_is_forked(channel) &&
-                              gar_channel_take(channel, GAR_CLOCK_NEVER, NULL, &item, &err) == GAR_ERR_UNSUPPORTED;
+        const bool is_right =
+            gar_channel_is_forked(channel) &&
+            gar_channel_take(channel, GAR_CLOCK_NEVER, NULL, &item, &err) == GAR_ERR_UNSUPPORTED;
         gar_channel_close(channel);
         _exit(is_right ? 0 : 1);
     }
@@ -197,8 +200,11 @@ static void test_fork(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bounds_and_order), cmocka_unit_test(test_errors),     cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_descriptor),       cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_bounds_and_order),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_descriptor),
+        cmocka_unit_test(test_fork),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,8 @@ struct gar_loop {
         bool is_stopping;
         struct gar_message stop;
     } loop; /* the loop's thread only */
-    GAR_ALIGNED(GAR_CACHE_LINE) struct gar_message *inbox; /* atomic: release by senders, acquire by the loop */
+    GAR_ALIGNED(GAR_CACHE_LINE)
+    struct gar_message *inbox; /* atomic: release by senders, acquire by the loop */
     int64_t posting; /* atomic: threads inside gar_loop_post; the loop is not freed under them */
     struct gar_parker parker;
 };
@@ -48,7 +49,8 @@ bool gar_loop_post(struct gar_loop *loop, struct gar_message *message)
     struct gar_message *head = __atomic_load_n(&loop->inbox, __ATOMIC_RELAXED);
     do {
         message->next = head;
-    } while (!__atomic_compare_exchange_n(&loop->inbox, &head, message, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+    } while (!__atomic_compare_exchange_n(&loop->inbox, &head, message, true, __ATOMIC_RELEASE,
+                                          __ATOMIC_RELAXED));
     GAR_TEST_POINT("posted");
     if (head == NULL) {
         gar_parker_wake(&loop->parker);
@@ -57,7 +59,8 @@ bool gar_loop_post(struct gar_loop *loop, struct gar_message *message)
     return true;
 }
 
-void gar_loop_start_timer_on_loop(struct gar_loop *loop, struct gar_timer *timer, int64_t deadline_ns)
+void gar_loop_start_timer_on_loop(struct gar_loop *loop, struct gar_timer *timer,
+                                  int64_t deadline_ns)
 {
     gar_loop_stop_timer_on_loop(loop, timer);
     timer->deadline_ns = deadline_ns;
@@ -79,7 +82,8 @@ bool gar_loop_is_self(const struct gar_loop *loop)
 enum gar_status gar_loop_new(const int64_t *active, struct gar_loop **out, struct gar_error *err)
 {
     int64_t bytes;
-    struct gar_loop *loop = gar_memory_alloc(gar_memory_system(), (int64_t)sizeof *loop, &bytes, err);
+    struct gar_loop *loop =
+        gar_memory_alloc(gar_memory_system(), (int64_t)sizeof *loop, &bytes, err);
     if (loop == NULL) {
         return GAR_ERR_NOMEM;
     }
@@ -129,12 +133,14 @@ static void run(void *context)
             return;
         }
         if (__atomic_load_n(loop->active, __ATOMIC_RELAXED) > 0) {
-            _Static_assert(sizeof loop->inbox == sizeof(int64_t), "the spin looks at the inbox as a word");
+            _Static_assert(sizeof loop->inbox == sizeof(int64_t),
+                           "the spin looks at the inbox as a word");
             gar_spin_for((const int64_t *)(const void *)&loop->inbox);
         }
         if (__atomic_load_n(&loop->inbox, __ATOMIC_RELAXED) == NULL) {
-            (void)gar_parker_wait(&loop->parker,
-                                  loop->loop.timers == NULL ? GAR_CLOCK_NEVER : loop->loop.timers->deadline_ns);
+            (void)gar_parker_wait(&loop->parker, loop->loop.timers == NULL
+                                                     ? GAR_CLOCK_NEVER
+                                                     : loop->loop.timers->deadline_ns);
         }
     }
 }

@@ -24,13 +24,14 @@ bool gar_loop_post(struct gar_loop *loop, struct gar_message *message);
 struct gar_timer {
     int64_t deadline_ns; /* gar_clock_ns */
     void (*fire)(struct gar_timer *timer, struct gar_loop *loop);
-    struct gar_timer *child;    /* pairing heap */
+    struct gar_timer *child; /* pairing heap */
     struct gar_timer *sibling;
     struct gar_timer *previous;
     bool is_running;
 };
 /* (Re)start: fires once, on the loop, not before deadline_ns. Threads: query loop only. */
-void gar_loop_start_timer_on_loop(struct gar_loop *loop, struct gar_timer *timer, int64_t deadline_ns);
+void gar_loop_start_timer_on_loop(struct gar_loop *loop, struct gar_timer *timer,
+                                  int64_t deadline_ns);
 /* Stop; one that does not run is fine. Threads: query loop only. */
 void gar_loop_stop_timer_on_loop(struct gar_loop *loop, struct gar_timer *timer);
 

@@ -86,7 +86,8 @@ int main(void)
     const struct gar_runtime_options options = {.compute_threads = 1, .io_threads = 1};
     struct gar_runtime *runtime = NULL;
     if (gar_runtime_new(&options, &runtime, NULL) != GAR_OK ||
-        gar_runtime_start(runtime, GAR_RUNTIME_LOOP, NULL) != GAR_OK || gar_runtime_enter(runtime, NULL) != GAR_OK) {
+        gar_runtime_start(runtime, GAR_RUNTIME_LOOP, NULL) != GAR_OK ||
+        gar_runtime_enter(runtime, NULL) != GAR_OK) {
         return 1;
     }
     timer.fire = on_timer;
@@ -112,7 +113,7 @@ int main(void)
     for (int i = 0; i < SENDERS; i++) {
         is_right &= senders[i].handled == POSTS && !senders[i].is_wrong;
     }
-    printf("shared %lld of %lld, timer fired %lld times\n", (long long)taken, (long long)SENDERS * POSTS,
-           (long long)fired);
+    printf("shared %lld of %lld, timer fired %lld times\n", (long long)taken,
+           (long long)SENDERS * POSTS, (long long)fired);
     return is_right ? 0 : 1;
 }

@@ -42,7 +42,8 @@ struct gar_pool {
     } synced GAR_GUARDED;
     /* Atomics. */
     int32_t started; /* threads; 0 before the start */
-    GAR_ALIGNED(GAR_CACHE_LINE) int64_t queued; /* changed under the lock; read by spinners without */
+    GAR_ALIGNED(GAR_CACHE_LINE)
+    int64_t queued;     /* changed under the lock; read by spinners without */
     int64_t submitting; /* threads inside submit: the pool is not freed under them */
 };
 
@@ -59,7 +60,8 @@ void gar_pool_submit(struct gar_pool *pool, struct gar_task *task)
     gar_pool_submit_list(pool, task, task, 1);
 }
 
-void gar_pool_submit_list(struct gar_pool *pool, struct gar_task *first, struct gar_task *last, int64_t count)
+void gar_pool_submit_list(struct gar_pool *pool, struct gar_task *first, struct gar_task *last,
+                          int64_t count)
 {
     assert(__atomic_load_n(&pool->started, __ATOMIC_ACQUIRE) > 0);
     (void)__atomic_fetch_add(&pool->submitting, 1, __ATOMIC_RELAXED);
@@ -94,11 +96,13 @@ int32_t gar_pool_worker_self(const struct gar_pool *pool)
     return self != NULL && self->pool == pool ? self->number : -1;
 }
 
-enum gar_status gar_pool_new(const struct gar_pool_options *options, struct gar_pool **out, struct gar_error *err)
+enum gar_status gar_pool_new(const struct gar_pool_options *options, struct gar_pool **out,
+                             struct gar_error *err)
 {
     assert(options->threads > 0);
     int64_t bytes;
-    struct gar_pool *pool = gar_memory_alloc(gar_memory_system(), (int64_t)sizeof *pool, &bytes, err);
+    struct gar_pool *pool =
+        gar_memory_alloc(gar_memory_system(), (int64_t)sizeof *pool, &bytes, err);
     if (pool == NULL) {
         return GAR_ERR_NOMEM;
     }
@@ -128,8 +132,8 @@ enum gar_status gar_pool_run_threads(struct gar_pool *pool, struct gar_error *er
         const struct gar_thread_options options = {
             .name = name, .nice = pool->options.nice, .policy = pool->options.policy};
         /* With some threads the work gets done; only the first refusal of all is an error. */
-        const enum gar_status status = gar_thread_start(&worker->thread, &options, work, worker,
-                                                        started == 0 ? err : NULL);
+        const enum gar_status status =
+            gar_thread_start(&worker->thread, &options, work, worker, started == 0 ? err : NULL);
         if (status != GAR_OK && started == 0) {
             return status;
         }
@@ -214,7 +218,8 @@ static struct gar_task *take_locked(struct gar_pool *pool)
 static void spin_locked(struct gar_pool *pool)
 {
     const int32_t spinners_max = (gar_pool_workers(pool) + 1) / 2;
-    if (pool->synced.spinning >= spinners_max || __atomic_load_n(pool->options.active, __ATOMIC_RELAXED) == 0) {
+    if (pool->synced.spinning >= spinners_max ||
+        __atomic_load_n(pool->options.active, __ATOMIC_RELAXED) == 0) {
         return;
     }
     pool->synced.spinning++;

@@ -18,7 +18,8 @@ struct gar_pool;
 /* Never fails, never blocks: the pool must have been started (gar_runtime_start). Threads: any. */
 void gar_pool_submit(struct gar_pool *pool, struct gar_task *task);
 /* `count` tasks linked by next, from first to last (last->next is not looked at): one lock, as many wake-ups as useful. */
-void gar_pool_submit_list(struct gar_pool *pool, struct gar_task *first, struct gar_task *last, int64_t count);
+void gar_pool_submit_list(struct gar_pool *pool, struct gar_task *first, struct gar_task *last,
+                          int64_t count);
 /* Number of threads; worker numbers are 0 .. workers - 1. Constant once the pool is started, before that the size it
  * would like: allocate worker states after the start. */
 int32_t gar_pool_workers(const struct gar_pool *pool);

@@ -11,11 +11,12 @@ struct gar_pool_options {
     int32_t threads;
     int32_t nice;
     enum gar_thread_policy policy;
-    const int64_t *active; /* atomic, borrowed: queries inside; while not 0 idle workers spin a moment */
+    const int64_t
+        *active; /* atomic, borrowed: queries inside; while not 0 idle workers spin a moment */
 };
 
-GAR_MUST_USE enum gar_status gar_pool_new(const struct gar_pool_options *options, struct gar_pool **out,
-                                          struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_pool_new(const struct gar_pool_options *options,
+                                          struct gar_pool **out, struct gar_error *err);
 /* Starts as many of the threads as can be had; an error when none. Once. */
 GAR_MUST_USE enum gar_status gar_pool_run_threads(struct gar_pool *pool, struct gar_error *err);
 /* Runs what is queued, then ends and joins the threads. */

@@ -17,7 +17,7 @@ struct job {
     struct gar_task task;
     struct gar_runtime *runtime;
     int32_t hops;
-    int64_t runs; /* only the one who runs it */
+    int64_t runs;  /* only the one who runs it */
     int64_t *left; /* atomic */
     struct gar_parker *done;
 };
@@ -28,7 +28,9 @@ static void run_job(struct gar_task *task, int32_t worker)
     (void)worker;
     job->runs++;
     if (job->hops-- > 0) { /* to and fro between the pools */
-        gar_pool_submit(job->hops % 2 == 0 ? gar_runtime_io(job->runtime) : gar_runtime_compute(job->runtime), task);
+        gar_pool_submit(job->hops % 2 == 0 ? gar_runtime_io(job->runtime)
+                                           : gar_runtime_compute(job->runtime),
+                        task);
         return;
     }
     struct gar_parker *done = job->done;
@@ -99,7 +101,8 @@ static bool run_once(int32_t compute, int32_t io)
     for (int i = 0; i < SUBMITTERS; i++) {
         const struct gar_thread_options thread = {.name = "Submitter"};
         submitters[i].runtime = runtime;
-        is_right &= gar_thread_start(&submitters[i].thread, &thread, submit_all, &submitters[i], NULL) == GAR_OK;
+        is_right &= gar_thread_start(&submitters[i].thread, &thread, submit_all, &submitters[i],
+                                     NULL) == GAR_OK;
     }
     for (int i = 0; i < SUBMITTERS; i++) {
         gar_thread_join(&submitters[i].thread);

@@ -22,7 +22,7 @@
 #define IO_THREADS_DEFAULT 8
 
 struct gar_runtime {
-    uint64_t generation; /* of the process that made it */
+    uint64_t generation;            /* of the process that made it */
     struct gar_memory_pool *memory; /* owned reference */
     struct gar_pool *compute;
     struct gar_pool *io;
@@ -32,16 +32,17 @@ struct gar_runtime {
     struct {
         bool is_ending;
     } synced GAR_GUARDED;
-    int64_t active;   /* atomic, changed under the lock; read by spinning workers without */
-    uint32_t started; /* atomic bits of enum gar_runtime_part, changed under the lock; release after the start */
+    int64_t active; /* atomic, changed under the lock; read by spinning workers without */
+    uint32_t
+        started; /* atomic bits of enum gar_runtime_part, changed under the lock; release after the start */
 };
 
 static enum gar_status check_threads(const char *what, int32_t threads, struct gar_error *err);
-static enum gar_status make_parts(struct gar_runtime *runtime, const struct gar_runtime_options *options,
-                                  struct gar_error *err);
+static enum gar_status make_parts(struct gar_runtime *runtime,
+                                  const struct gar_runtime_options *options, struct gar_error *err);
 static void free_parts(struct gar_runtime *runtime, bool is_forked);
-static enum gar_status start_locked(struct gar_runtime *runtime, uint32_t parts, struct gar_error *err)
-    GAR_REQUIRES(runtime->lock);
+static enum gar_status start_locked(struct gar_runtime *runtime, uint32_t parts,
+                                    struct gar_error *err) GAR_REQUIRES(runtime->lock);
 static enum gar_status refuse_forked(struct gar_error *err);
 
 enum gar_status gar_runtime_new(const struct gar_runtime_options *options, struct gar_runtime **out,
@@ -85,7 +86,8 @@ void gar_runtime_free(struct gar_runtime *runtime)
     free_parts(runtime, is_forked);
 }
 
-enum gar_status gar_runtime_start(struct gar_runtime *runtime, uint32_t parts, struct gar_error *err)
+enum gar_status gar_runtime_start(struct gar_runtime *runtime, uint32_t parts,
+                                  struct gar_error *err)
 {
     if (gar_runtime_is_forked(runtime)) {
         return refuse_forked(err);
@@ -111,7 +113,8 @@ enum gar_status gar_runtime_enter(struct gar_runtime *runtime, struct gar_error 
     }
     gar_mutex_unlock(&runtime->lock);
     return is_open ? GAR_OK
-                   : gar_error_set(err, GAR_ERR_CANCELLED, "the engine is shutting down; no new query can start");
+                   : gar_error_set(err, GAR_ERR_CANCELLED,
+                                   "the engine is shutting down; no new query can start");
 }
 
 void gar_runtime_leave(struct gar_runtime *runtime)
@@ -175,16 +178,18 @@ struct gar_memory_pool *gar_runtime_memory(struct gar_runtime *runtime)
 static enum gar_status check_threads(const char *what, int32_t threads, struct gar_error *err)
 {
     if (threads < 0 || threads > GAR_RUNTIME_THREADS_MAX) {
-        return gar_error_set(err, GAR_ERR_VALUE, "number of %s must be between 0 (default) and %d, got %d", what,
+        return gar_error_set(err, GAR_ERR_VALUE,
+                             "number of %s must be between 0 (default) and %d, got %d", what,
                              GAR_RUNTIME_THREADS_MAX, (int)threads);
     }
     return GAR_OK;
 }
 
-static enum gar_status make_parts(struct gar_runtime *runtime, const struct gar_runtime_options *options,
-                                  struct gar_error *err)
+static enum gar_status make_parts(struct gar_runtime *runtime,
+                                  const struct gar_runtime_options *options, struct gar_error *err)
 {
-    struct gar_memory_pool *memory = options->memory != NULL ? options->memory : gar_memory_pool_process(err);
+    struct gar_memory_pool *memory =
+        options->memory != NULL ? options->memory : gar_memory_pool_process(err);
     if (memory == NULL) {
         return GAR_ERR_NOMEM;
     }
@@ -192,15 +197,17 @@ static enum gar_status make_parts(struct gar_runtime *runtime, const struct gar_
     const int32_t cpus = gar_os_limits()->cpus;
     const struct gar_pool_options compute = {
         .name = "Compute-Thread",
-        .threads = options->compute_threads > 0 ? options->compute_threads
-                                                : (int32_t)gar_min_i64(cpus, GAR_RUNTIME_THREADS_MAX),
+        .threads = options->compute_threads > 0
+                       ? options->compute_threads
+                       : (int32_t)gar_min_i64(cpus, GAR_RUNTIME_THREADS_MAX),
         .nice = options->compute_nice,
         .policy = options->is_compute_batch ? GAR_THREAD_BATCH : GAR_THREAD_NORMAL,
         .active = &runtime->active,
     };
     const struct gar_pool_options io = {
         .name = "IO-Thread",
-        .threads = options->io_threads > 0 ? options->io_threads : (int32_t)gar_min_i64(cpus, IO_THREADS_DEFAULT),
+        .threads = options->io_threads > 0 ? options->io_threads
+                                           : (int32_t)gar_min_i64(cpus, IO_THREADS_DEFAULT),
         .nice = options->io_nice,
         .policy = GAR_THREAD_NORMAL,
         .active = &runtime->active,
@@ -224,7 +231,8 @@ static void free_parts(struct gar_runtime *runtime, bool is_forked)
     gar_free(runtime);
 }
 
-static enum gar_status start_locked(struct gar_runtime *runtime, uint32_t parts, struct gar_error *err)
+static enum gar_status start_locked(struct gar_runtime *runtime, uint32_t parts,
+                                    struct gar_error *err)
 {
     const uint32_t missing = parts & ~__atomic_load_n(&runtime->started, __ATOMIC_RELAXED);
     if ((missing & GAR_RUNTIME_LOOP) != 0) {
@@ -245,6 +253,7 @@ static enum gar_status start_locked(struct gar_runtime *runtime, uint32_t parts,
 static enum gar_status refuse_forked(struct gar_error *err)
 {
     return gar_error_set(err, GAR_ERR_UNSUPPORTED,
-                         "the engine was started before fork and has no threads in this process; make a new one here or "
+                         "the engine was started before fork and has no threads in this process; "
+                         "make a new one here or "
                          "start child processes with spawn");
 }

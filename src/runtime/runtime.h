@@ -17,28 +17,36 @@ struct gar_runtime;
 struct gar_runtime_options {
     int32_t compute_threads; /* 0: usable CPUs (affinity mask and container quota) */
     int32_t io_threads;      /* 0: min(8, usable CPUs) */
-    int32_t compute_nice;    /* nice value added for compute threads; what the system refuses is left out */
+    int32_t
+        compute_nice; /* nice value added for compute threads; what the system refuses is left out */
     int32_t io_nice;
-    bool is_compute_batch;   /* SCHED_BATCH for compute threads, where allowed */
-    struct gar_memory_pool *memory; /* borrowed for the call, a reference is kept; NULL: the process's pool */
+    bool is_compute_batch; /* SCHED_BATCH for compute threads, where allowed */
+    struct gar_memory_pool
+        *memory; /* borrowed for the call, a reference is kept; NULL: the process's pool */
 };
 
 #define GAR_RUNTIME_THREADS_MAX 1024
 
 /* Starts no thread. Errors: GAR_ERR_VALUE naming a thread number out of 0..GAR_RUNTIME_THREADS_MAX, GAR_ERR_NOMEM.
  * Owns: caller frees. */
-GAR_MUST_USE enum gar_status gar_runtime_new(const struct gar_runtime_options *options, struct gar_runtime **out,
-                                             struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_runtime_new(const struct gar_runtime_options *options,
+                                             struct gar_runtime **out, struct gar_error *err);
 /* Waits until everyone who entered has left (cancel their queries first), then stops and joins all threads. In a forked
  * child of the maker it only frees memory. NULL is fine. Threads: not from a thread of the runtime. */
 void gar_runtime_free(struct gar_runtime *runtime);
 
-enum gar_runtime_part { GAR_RUNTIME_COMPUTE = 1, GAR_RUNTIME_IO = 2, GAR_RUNTIME_LOOP = 4, GAR_RUNTIME_ALL = 7 };
+enum gar_runtime_part {
+    GAR_RUNTIME_COMPUTE = 1,
+    GAR_RUNTIME_IO = 2,
+    GAR_RUNTIME_LOOP = 4,
+    GAR_RUNTIME_ALL = 7
+};
 /* Make sure that the named parts (bits of enum gar_runtime_part) run; cheap when they do. A pool that gets only some
  * of its threads goes on with those.
  * Errors: GAR_ERR_IO when not even one thread starts, with the system's reason; GAR_ERR_UNSUPPORTED in a forked child.
  * Threads: any. */
-GAR_MUST_USE enum gar_status gar_runtime_start(struct gar_runtime *runtime, uint32_t parts, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_runtime_start(struct gar_runtime *runtime, uint32_t parts,
+                                               struct gar_error *err);
 
 /* A query enters before its first use of pools or loop and leaves when nothing of it is queued or running any more.
  * While somebody is inside, idle workers spin for a moment before they sleep; when the last one leaves, memory above the
@@ -71,7 +79,7 @@ struct gar_call {
 /* Returns what run returned. An interrupt cancels the token; if run does not come back within GAR_WAIT_STOP_NS after a
  * cancel, the call returns the reason's error and leaves run alone (context stays alive for it). Called on a thread of
  * the IO pool it runs in place. Threads: blocks; not on the loop nor on a compute thread. */
-GAR_MUST_USE enum gar_status gar_runtime_call(struct gar_runtime *runtime, const struct gar_call *call,
-                                              struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_runtime_call(struct gar_runtime *runtime,
+                                              const struct gar_call *call, struct gar_error *err);
 
 #endif

@@ -100,7 +100,8 @@ static void run_jobs(struct gar_pool *pool, bool as_list)
         }
     }
     while (__atomic_load_n(&left, __ATOMIC_ACQUIRE) > 0) {
-        assert_int_equal(gar_parker_wait(&done, gar_clock_deadline(20 * GAR_NS_PER_S)), GAR_PARK_WOKEN);
+        assert_int_equal(gar_parker_wait(&done, gar_clock_deadline(20 * GAR_NS_PER_S)),
+                         GAR_PARK_WOKEN);
     }
     for (int i = 0; i < JOBS; i++) {
         assert_false(jobs[i].is_wrong);
@@ -168,7 +169,8 @@ static void test_few_threads(void **state)
 {
     (void)state;
     struct gar_runtime *runtime = new_runtime(4, 2);
-    struct gar_os_fault fault = {.call = GAR_OS_THREAD, .nth = 1, .and_on = true, .os_errno = EAGAIN};
+    struct gar_os_fault fault = {
+        .call = GAR_OS_THREAD, .nth = 1, .and_on = true, .os_errno = EAGAIN};
     struct gar_error err = GAR_ERROR_INIT;
     gar_os_fault_set(&fault);
     assert_int_equal(gar_runtime_start(runtime, GAR_RUNTIME_COMPUTE, &err), GAR_ERR_IO);
@@ -238,7 +240,8 @@ static void drain_loop(struct gar_loop *loop)
 {
     last_message.handle = handle_last;
     (void)gar_loop_post(loop, &last_message);
-    assert_int_equal(gar_parker_wait(&loop_done, gar_clock_deadline(10 * GAR_NS_PER_S)), GAR_PARK_WOKEN);
+    assert_int_equal(gar_parker_wait(&loop_done, gar_clock_deadline(10 * GAR_NS_PER_S)),
+                     GAR_PARK_WOKEN);
 }
 
 static void test_messages_in_order(void **state)
@@ -308,7 +311,8 @@ static void test_timers(void **state)
     arm_message.handle = arm;
     const int64_t start_ns = gar_clock_ns();
     (void)gar_loop_post(gar_runtime_loop(runtime), &arm_message);
-    assert_int_equal(gar_parker_wait(&loop_done, gar_clock_deadline(10 * GAR_NS_PER_S)), GAR_PARK_WOKEN);
+    assert_int_equal(gar_parker_wait(&loop_done, gar_clock_deadline(10 * GAR_NS_PER_S)),
+                     GAR_PARK_WOKEN);
     gar_runtime_free(runtime);
     assert_true(alarms[0].fired_ns - start_ns >= 10 * GAR_NS_PER_MS);
     assert_true(alarms[1].fired_ns - start_ns >= 20 * GAR_NS_PER_MS);
@@ -360,8 +364,8 @@ struct errand {
 static enum gar_status run_errand(void *context, struct gar_error *err)
 {
     struct errand *errand = context;
-    const enum gar_status status = gar_cancel_sleep(errand->ignores_cancel ? NULL : errand->cancel, errand->sleep_ns,
-                                                    err);
+    const enum gar_status status =
+        gar_cancel_sleep(errand->ignores_cancel ? NULL : errand->cancel, errand->sleep_ns, err);
     __atomic_store_n(&errand->ran, 1, __ATOMIC_RELEASE);
     return status != GAR_OK ? status : gar_error_set(err, GAR_ERR_FORMAT, "as arranged");
 }
@@ -411,7 +415,8 @@ static void test_call_interrupted(void **state)
     gar_cancel_unref(cancel);
     /* Work that does not come back is left behind. */
     assert_int_equal(gar_cancel_new(gar_clock_ns() + 10 * GAR_NS_PER_MS, &cancel, NULL), GAR_OK);
-    struct errand stuck = {.cancel = cancel, .sleep_ns = 1500 * GAR_NS_PER_MS, .ignores_cancel = true};
+    struct errand stuck = {
+        .cancel = cancel, .sleep_ns = 1500 * GAR_NS_PER_MS, .ignores_cancel = true};
     call.context = &stuck;
     call.cancel = cancel;
     call.interrupt = NULL;
@@ -432,7 +437,8 @@ struct nested {
 static enum gar_status run_nested(void *context, struct gar_error *err)
 {
     struct nested *nested = context;
-    const struct gar_call call = {.run = run_errand, .release = release_errand, .context = &nested->errand};
+    const struct gar_call call = {
+        .run = run_errand, .release = release_errand, .context = &nested->errand};
     return gar_runtime_call(nested->runtime, &call, err);
 }
 
@@ -457,9 +463,10 @@ static void test_fork(void **state)
     const pid_t child = fork();
     if (child == 0) {
         struct gar_error err = GAR_ERROR_INIT;
-        bool is_right = gar_runtime_is_forked(runtime) &&
-                        gar_runtime_start(runtime, GAR_RUNTIME_COMPUTE, &err) == GAR_ERR_UNSUPPORTED &&
-                        gar_runtime_enter(runtime, &err) == GAR_ERR_UNSUPPORTED;
+        bool is_right =
+            gar_runtime_is_forked(runtime) &&
+            gar_runtime_start(runtime, GAR_RUNTIME_COMPUTE, &err) == GAR_ERR_UNSUPPORTED &&
+            gar_runtime_enter(runtime, &err) == GAR_ERR_UNSUPPORTED;
         gar_runtime_free(runtime);
         const struct gar_runtime_options options = {.compute_threads = 1};
         is_right = is_right && gar_runtime_new(&options, &runtime, &err) == GAR_OK;
@@ -481,12 +488,18 @@ static void test_fork(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_starts_on_first_use), cmocka_unit_test(test_tasks),
-        cmocka_unit_test(test_idle_sleeps),         cmocka_unit_test(test_few_threads),
-        cmocka_unit_test(test_bad_options),         cmocka_unit_test(test_messages_in_order),
-        cmocka_unit_test(test_timers),              cmocka_unit_test(test_timer_heap),
-        cmocka_unit_test(test_call),                cmocka_unit_test(test_call_interrupted),
-        cmocka_unit_test(test_call_nested),         cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_starts_on_first_use),
+        cmocka_unit_test(test_tasks),
+        cmocka_unit_test(test_idle_sleeps),
+        cmocka_unit_test(test_few_threads),
+        cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_messages_in_order),
+        cmocka_unit_test(test_timers),
+        cmocka_unit_test(test_timer_heap),
+        cmocka_unit_test(test_call),
+        cmocka_unit_test(test_call_interrupted),
+        cmocka_unit_test(test_call_nested),
+        cmocka_unit_test(test_fork),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

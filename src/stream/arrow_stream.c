@@ -11,9 +11,9 @@
 /* ---- ours, seen as an ArrowArrayStream ---- */
 
 struct exported {
-    struct gar_stream *stream;    /* owned */
+    struct gar_stream *stream; /* owned */
     enum gar_text_layout layout;
-    struct gar_memory *memory;    /* owned reference */
+    struct gar_memory *memory; /* owned reference */
     bool has_interrupt;
     struct gar_interrupt interrupt;
     void (*release)(void *context);
@@ -27,7 +27,8 @@ static int get_next(struct ArrowArrayStream *self, struct ArrowArray *out);
 static const char *get_last_error(struct ArrowArrayStream *self);
 static void release_exported(struct ArrowArrayStream *self);
 
-enum gar_status gar_stream_export(struct gar_stream *stream, const struct gar_arrow_export_options *options,
+enum gar_status gar_stream_export(struct gar_stream *stream,
+                                  const struct gar_arrow_export_options *options,
                                   struct ArrowArrayStream *out, struct gar_error *err)
 {
     struct exported *exported = gar_calloc(1, (int64_t)sizeof *exported);
@@ -54,16 +55,17 @@ enum gar_status gar_stream_export(struct gar_stream *stream, const struct gar_ar
 static int get_schema(struct ArrowArrayStream *self, struct ArrowSchema *out)
 {
     struct exported *exported = self->private_data;
-    return fail(exported, gar_schema_export(gar_stream_schema(exported->stream), exported->layout, out,
-                                            &exported->error));
+    return fail(exported, gar_schema_export(gar_stream_schema(exported->stream), exported->layout,
+                                            out, &exported->error));
 }
 
 static int get_next(struct ArrowArrayStream *self, struct ArrowArray *out)
 {
     struct exported *exported = self->private_data;
     struct gar_batch *batch = NULL;
-    enum gar_status status = gar_stream_next(exported->stream, exported->has_interrupt ? &exported->interrupt : NULL,
-                                             &batch, &exported->error);
+    enum gar_status status =
+        gar_stream_next(exported->stream, exported->has_interrupt ? &exported->interrupt : NULL,
+                        &batch, &exported->error);
     if (status == GAR_EOF) {
         memset(out, 0, sizeof *out);
         return 0;
@@ -132,15 +134,18 @@ struct gar_arrow_reader {
     struct gar_error error;
 };
 
-static enum gar_status producer_error(struct ArrowArrayStream *abi, int code, struct gar_error *err);
-static enum gar_status read_batch(struct gar_arrow_reader *reader, struct gar_memory *memory, struct gar_batch **out,
-                                  struct gar_error *err);
+static enum gar_status producer_error(struct ArrowArrayStream *abi, int code,
+                                      struct gar_error *err);
+static enum gar_status read_batch(struct gar_arrow_reader *reader, struct gar_memory *memory,
+                                  struct gar_batch **out, struct gar_error *err);
 
 enum gar_status gar_arrow_reader_open(struct ArrowArrayStream *abi, struct gar_arrow_reader **out,
                                       struct gar_error *err)
 {
     if (abi->release == NULL) {
-        return gar_error_set(err, GAR_ERR_VALUE, "the Arrow stream has been released already; a stream can be read once");
+        return gar_error_set(
+            err, GAR_ERR_VALUE,
+            "the Arrow stream has been released already; a stream can be read once");
     }
     struct gar_arrow_reader *reader = gar_calloc(1, (int64_t)sizeof *reader);
     if (reader == NULL) {
@@ -152,14 +157,16 @@ enum gar_status gar_arrow_reader_open(struct ArrowArrayStream *abi, struct gar_a
     abi->release = NULL;
     enum gar_status status = GAR_OK;
     if (reader->abi.get_schema == NULL || reader->abi.get_next == NULL) {
-        status = gar_error_set(err, GAR_ERR_CALLBACK, "the Arrow stream has no get_schema or get_next function");
+        status = gar_error_set(err, GAR_ERR_CALLBACK,
+                               "the Arrow stream has no get_schema or get_next function");
     } else {
         const int code = reader->abi.get_schema(&reader->abi, &reader->abi_schema);
         if (code != 0) {
             reader->abi_schema.release = NULL; /* not to be trusted after a failure */
             status = producer_error(&reader->abi, code, err);
         } else if (reader->abi_schema.release == NULL) {
-            status = gar_error_set(err, GAR_ERR_CALLBACK, "the Arrow stream gave a released schema");
+            status =
+                gar_error_set(err, GAR_ERR_CALLBACK, "the Arrow stream gave a released schema");
         } else {
             status = gar_schema_import(&reader->abi_schema, &reader->schema, err);
         }
@@ -208,8 +215,8 @@ void gar_arrow_reader_free(struct gar_arrow_reader *reader)
     gar_free(reader);
 }
 
-static enum gar_status read_batch(struct gar_arrow_reader *reader, struct gar_memory *memory, struct gar_batch **out,
-                                  struct gar_error *err)
+static enum gar_status read_batch(struct gar_arrow_reader *reader, struct gar_memory *memory,
+                                  struct gar_batch **out, struct gar_error *err)
 {
     struct ArrowArray array;
     memset(&array, 0, sizeof array);
@@ -228,7 +235,8 @@ static enum gar_status producer_error(struct ArrowArrayStream *abi, int code, st
     const char *text = abi->get_last_error == NULL ? NULL : abi->get_last_error(abi);
     char quoted[512];
     if (text == NULL) {
-        text = strerror(code); /* NOLINT(concurrency-mt-unsafe): glibc's is thread-safe for known numbers */
+        text = strerror(
+            code); /* NOLINT(concurrency-mt-unsafe): glibc's is thread-safe for known numbers */
     }
     gar_error_quote(text, (int64_t)strlen(text), quoted, (int64_t)sizeof quoted);
     const enum gar_status status = code == ENOMEM      ? GAR_ERR_NOMEM
@@ -245,8 +253,8 @@ struct reader_source {
     struct gar_memory *memory;       /* owned reference */
 };
 
-static enum gar_status next_of_reader(void *context, const struct gar_interrupt *interrupt, struct gar_batch **out,
-                                      struct gar_error *err)
+static enum gar_status next_of_reader(void *context, const struct gar_interrupt *interrupt,
+                                      struct gar_batch **out, struct gar_error *err)
 {
     (void)interrupt;
     struct reader_source *source = context;
@@ -264,7 +272,8 @@ static void release_reader(void *context)
 enum gar_status gar_arrow_reader_stream(struct gar_arrow_reader *reader, struct gar_memory *memory,
                                         struct gar_stream **out, struct gar_error *err)
 {
-    static const struct gar_stream_source kind = {.next = next_of_reader, .release = release_reader};
+    static const struct gar_stream_source kind = {.next = next_of_reader,
+                                                  .release = release_reader};
     struct reader_source *source = gar_calloc(1, (int64_t)sizeof *source);
     if (source == NULL) {
         return gar_error_nomem(err, (int64_t)sizeof *source);

@@ -12,13 +12,14 @@
 #include "runtime/channel.h"
 
 #define BATCHES_DEFAULT 8
-#define BATCHES_MAX 4096
-#define BYTES_DEFAULT (INT64_C(16) << 20)
-#define CLOCK_NEVER INT64_MAX
+#define BATCHES_MAX     4096
+#define BYTES_DEFAULT   (INT64_C(16) << 20)
+#define CLOCK_NEVER     INT64_MAX
 
 struct gar_stream {
     struct gar_schema *schema; /* owned reference */
-    struct gar_channel *channel; /* queue kind: the consumer's reference; inline kind: only for its descriptor */
+    struct gar_channel
+        *channel; /* queue kind: the consumer's reference; inline kind: only for its descriptor */
     const struct gar_stream_producer *producer; /* queue kind; may be NULL */
     const struct gar_stream_source *source;     /* inline kind, else NULL */
     void *context;                              /* of producer or source */
@@ -33,11 +34,13 @@ struct gar_stream_sink {
     struct gar_channel *channel; /* the producer's reference */
 };
 
-static enum gar_status new_stream(struct gar_schema *schema, struct gar_stream **out, struct gar_error *err);
+static enum gar_status new_stream(struct gar_schema *schema, struct gar_stream **out,
+                                  struct gar_error *err);
 static void drop_batch(void *item);
 static void tell_room(void *context);
-static enum gar_status take(struct gar_stream *stream, int64_t deadline_ns, const struct gar_interrupt *interrupt,
-                            struct gar_batch **out, struct gar_error *err);
+static enum gar_status take(struct gar_stream *stream, int64_t deadline_ns,
+                            const struct gar_interrupt *interrupt, struct gar_batch **out,
+                            struct gar_error *err);
 static enum gar_status take_queued(struct gar_stream *stream, int64_t deadline_ns,
                                    const struct gar_interrupt *interrupt, struct gar_batch **out,
                                    struct gar_error *err);
@@ -49,7 +52,8 @@ static enum gar_status reason_error(enum gar_cancel_reason reason, struct gar_er
 
 /* ---- producer ---- */
 
-enum gar_status gar_stream_new_queue(const struct gar_stream_options *options, struct gar_stream **out_stream,
+enum gar_status gar_stream_new_queue(const struct gar_stream_options *options,
+                                     struct gar_stream **out_stream,
                                      struct gar_stream_sink **out_sink, struct gar_error *err)
 {
     struct gar_stream_sink *sink = gar_calloc(1, (int64_t)sizeof *sink);
@@ -85,7 +89,8 @@ enum gar_status gar_stream_new_queue(const struct gar_stream_options *options, s
     return GAR_OK;
 }
 
-enum gar_status gar_stream_push(struct gar_stream_sink *sink, struct gar_batch *batch, struct gar_error *err)
+enum gar_status gar_stream_push(struct gar_stream_sink *sink, struct gar_batch *batch,
+                                struct gar_error *err)
 {
     assert(batch->selection == NULL);
     const enum gar_status status = gar_channel_put(sink->channel, batch, gar_batch_bytes(batch));
@@ -97,7 +102,8 @@ bool gar_stream_is_full(const struct gar_stream_sink *sink)
     return gar_channel_is_full(sink->channel);
 }
 
-void gar_stream_end(struct gar_stream_sink *sink, enum gar_status status, const struct gar_error *why)
+void gar_stream_end(struct gar_stream_sink *sink, enum gar_status status,
+                    const struct gar_error *why)
 {
     assert(status <= 0);
     gar_channel_end(sink->channel, status, why, true);
@@ -108,15 +114,17 @@ void gar_stream_sink_free(struct gar_stream_sink *sink)
 {
     if (sink != NULL) {
         struct gar_error why = GAR_ERROR_INIT;
-        (void)gar_error_set(&why, GAR_ERR_INTERNAL,
-                            "the result ended without an end mark: it may be incomplete and is not used");
+        (void)gar_error_set(
+            &why, GAR_ERR_INTERNAL,
+            "the result ended without an end mark: it may be incomplete and is not used");
         gar_stream_end(sink, GAR_ERR_INTERNAL, &why);
     }
 }
 
 /* ---- inline ---- */
 
-enum gar_status gar_stream_new_inline(struct gar_schema *schema, const struct gar_stream_source *source, void *context,
+enum gar_status gar_stream_new_inline(struct gar_schema *schema,
+                                      const struct gar_stream_source *source, void *context,
                                       struct gar_stream **out, struct gar_error *err)
 {
     struct gar_stream *stream = NULL;
@@ -133,8 +141,8 @@ struct batch_list {
     int64_t next;
 };
 
-static enum gar_status next_of_list(void *context, const struct gar_interrupt *interrupt, struct gar_batch **out,
-                                    struct gar_error *err)
+static enum gar_status next_of_list(void *context, const struct gar_interrupt *interrupt,
+                                    struct gar_batch **out, struct gar_error *err)
 {
     (void)interrupt;
     (void)err;
@@ -154,8 +162,9 @@ static void release_list(void *context)
     gar_free(list);
 }
 
-enum gar_status gar_stream_new_batches(struct gar_schema *schema, struct gar_batch *const *batches, int64_t count,
-                                       struct gar_stream **out, struct gar_error *err)
+enum gar_status gar_stream_new_batches(struct gar_schema *schema, struct gar_batch *const *batches,
+                                       int64_t count, struct gar_stream **out,
+                                       struct gar_error *err)
 {
     static const struct gar_stream_source source = {.next = next_of_list, .release = release_list};
     struct batch_list *list = gar_calloc(1, (int64_t)sizeof *list);
@@ -190,7 +199,8 @@ enum gar_status gar_stream_next(struct gar_stream *stream, const struct gar_inte
     return take(stream, CLOCK_NEVER, interrupt, out, err);
 }
 
-enum gar_status gar_stream_try_next(struct gar_stream *stream, struct gar_batch **out, struct gar_error *err)
+enum gar_status gar_stream_try_next(struct gar_stream *stream, struct gar_batch **out,
+                                    struct gar_error *err)
 {
     return take(stream, 0, NULL, out, err);
 }
@@ -208,7 +218,8 @@ enum gar_status gar_stream_fd(struct gar_stream *stream, int *out_fd, struct gar
         return gar_stream_fd(stream->inner, out_fd, err);
     }
     if (stream->channel == NULL) { /* an ended channel's descriptor is always readable */
-        const struct gar_channel_options options = {.max_items = 1, .max_bytes = 1, .drop = drop_batch};
+        const struct gar_channel_options options = {
+            .max_items = 1, .max_bytes = 1, .drop = drop_batch};
         GAR_TRY(gar_channel_new(&options, &stream->channel, err));
         gar_channel_end(stream->channel, GAR_OK, NULL, false);
     }
@@ -218,8 +229,8 @@ enum gar_status gar_stream_fd(struct gar_stream *stream, int *out_fd, struct gar
 void gar_stream_cancel(struct gar_stream *stream, enum gar_cancel_reason reason)
 {
     int32_t expected = GAR_CANCEL_NONE;
-    if (!__atomic_compare_exchange_n(&stream->cancelled, &expected, (int32_t)reason, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_RELAXED)) {
+    if (!__atomic_compare_exchange_n(&stream->cancelled, &expected, (int32_t)reason, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
         return;
     }
     if (stream->source != NULL) {
@@ -255,7 +266,8 @@ void gar_stream_free(struct gar_stream *stream)
 }
 
 enum gar_status gar_stream_collect(struct gar_stream *stream, const struct gar_interrupt *interrupt,
-                                   struct gar_batch ***out_batches, int64_t *out_count, struct gar_error *err)
+                                   struct gar_batch ***out_batches, int64_t *out_count,
+                                   struct gar_error *err)
 {
     void *items = NULL;
     int64_t capacity = 0;
@@ -293,7 +305,8 @@ void gar_batches_free(struct gar_batch **batches, int64_t count)
 
 /* ---- inside ---- */
 
-static enum gar_status new_stream(struct gar_schema *schema, struct gar_stream **out, struct gar_error *err)
+static enum gar_status new_stream(struct gar_schema *schema, struct gar_stream **out,
+                                  struct gar_error *err)
 {
     struct gar_stream *stream = gar_calloc(1, (int64_t)sizeof *stream);
     if (stream == NULL) {
@@ -317,8 +330,9 @@ static void tell_room(void *context)
     }
 }
 
-static enum gar_status take(struct gar_stream *stream, int64_t deadline_ns, const struct gar_interrupt *interrupt,
-                            struct gar_batch **out, struct gar_error *err)
+static enum gar_status take(struct gar_stream *stream, int64_t deadline_ns,
+                            const struct gar_interrupt *interrupt, struct gar_batch **out,
+                            struct gar_error *err)
 {
     if (stream->end != GAR_OK) {
         return repeat_end(stream, err);
@@ -346,14 +360,16 @@ static enum gar_status take_queued(struct gar_stream *stream, int64_t deadline_n
                                    struct gar_error *err)
 {
     void *item = NULL;
-    const enum gar_status status = deadline_ns <= 0
-                                       ? gar_channel_try_take(stream->channel, &item, err)
-                                       : gar_channel_take(stream->channel, deadline_ns, interrupt, &item, err);
+    const enum gar_status status =
+        deadline_ns <= 0 ? gar_channel_try_take(stream->channel, &item, err)
+                         : gar_channel_take(stream->channel, deadline_ns, interrupt, &item, err);
     if (status == GAR_OK) {
         *out = item;
     }
     /* The consumer's own interrupt comes without a message; a producer that was interrupted wrote one. */
-    return status == GAR_ERR_INTERRUPTED && err->status == GAR_OK ? stop_after_interrupt(stream, err) : status;
+    return status == GAR_ERR_INTERRUPTED && err->status == GAR_OK
+               ? stop_after_interrupt(stream, err)
+               : status;
 }
 
 static enum gar_status take_inline(struct gar_stream *stream, const struct gar_interrupt *interrupt,

@@ -2,6 +2,8 @@
 /* Streams under TSan: queries as compute tasks that push until full and go on when told of room, consumers that read by
  * sleeping, by polling a descriptor or not at all, and that drop, cancel and are interrupted at random places. A complete
  * stream delivers every batch once and in order; a cut one never looks complete; nothing is left behind. */
+#include "stream/stream.h"
+
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +11,6 @@
 
 #include "base/alloc.h"
 #include "runtime/runtime.h"
-#include "stream/stream.h"
 
 enum { CONSUMERS = 3, ROUNDS = 120, BATCHES = 40 };
 
@@ -78,11 +79,12 @@ static void run_query(struct gar_task *task, int32_t worker)
         if (status == GAR_PENDING) {
             gar_batch_unref(batch);
             int32_t expected = RUNNING;
-            if (__atomic_compare_exchange_n(&query->turn, &expected, SUSPENDED, false, __ATOMIC_ACQ_REL,
-                                            __ATOMIC_ACQUIRE)) {
+            if (__atomic_compare_exchange_n(&query->turn, &expected, SUSPENDED, false,
+                                            __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
                 return;
             }
-            __atomic_store_n(&query->turn, RUNNING, __ATOMIC_RELEASE); /* room or cancel came meanwhile */
+            __atomic_store_n(&query->turn, RUNNING,
+                             __ATOMIC_RELEASE); /* room or cancel came meanwhile */
             continue;
         }
         if (status != GAR_OK) {
@@ -183,8 +185,8 @@ static void resume(struct gar_message *message, struct gar_loop *loop)
     (void)loop;
     struct query *query = (struct query *)(void *)((char *)message - offsetof(struct query, room));
     int32_t turn = __atomic_load_n(&query->turn, __ATOMIC_ACQUIRE);
-    while (!__atomic_compare_exchange_n(&query->turn, &turn, turn == SUSPENDED ? RUNNING : NOTIFIED, true,
-                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    while (!__atomic_compare_exchange_n(&query->turn, &turn, turn == SUSPENDED ? RUNNING : NOTIFIED,
+                                        true, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
     }
     if (turn == SUSPENDED) {
         gar_pool_submit(gar_runtime_compute(query->runtime), &query->task);
@@ -234,13 +236,15 @@ static void consume(struct gar_task *task, int32_t worker)
 
 static void wait_for_zero(const int64_t *counter)
 {
-    while (__atomic_load_n(counter, __ATOMIC_ACQUIRE) > 0 && gar_cancel_sleep(NULL, 1000000, NULL) == GAR_OK) {
+    while (__atomic_load_n(counter, __ATOMIC_ACQUIRE) > 0 &&
+           gar_cancel_sleep(NULL, 1000000, NULL) == GAR_OK) {
     }
 }
 
 int main(void)
 {
-    (void)setenv("GAR_TEST_POINTS", "9", 0); /* NOLINT(concurrency-mt-unsafe): no other thread yet */
+    (void)setenv("GAR_TEST_POINTS", "9",
+                 0); /* NOLINT(concurrency-mt-unsafe): no other thread yet */
     char name[] = "n";
     const struct gar_field field = {.name = name, .type = gar_type_of(GAR_NULL), .nullable = true};
     if (gar_schema_new(&field, 1, false, &schema, NULL) != GAR_OK) {

@@ -27,7 +27,9 @@ static struct gar_schema *new_schema(void)
 static struct gar_batch *new_batch(struct gar_schema *schema, int64_t value, int64_t rows)
 {
     struct gar_column *column = NULL;
-    assert_int_equal(gar_column_new(gar_memory_system(), gar_type_of(GAR_INT64), rows, false, &column, NULL), GAR_OK);
+    assert_int_equal(
+        gar_column_new(gar_memory_system(), gar_type_of(GAR_INT64), rows, false, &column, NULL),
+        GAR_OK);
     int64_t *values = gar_column_values_mut(column);
     for (int64_t i = 0; i < rows; i++) {
         values[i] = value;
@@ -237,8 +239,8 @@ struct counter {
     int releases;
 };
 
-static enum gar_status count_next(void *context, const struct gar_interrupt *interrupt, struct gar_batch **out,
-                                  struct gar_error *err)
+static enum gar_status count_next(void *context, const struct gar_interrupt *interrupt,
+                                  struct gar_batch **out, struct gar_error *err)
 {
     (void)interrupt;
     struct counter *counter = context;
@@ -265,15 +267,18 @@ static struct gar_stream *count_take_over(void *context)
     return ((struct counter *)context)->inner;
 }
 
-static const struct gar_stream_source counting = {
-    .next = count_next, .cancel = count_cancel, .release = count_release, .take_over = count_take_over};
+static const struct gar_stream_source counting = {.next = count_next,
+                                                  .cancel = count_cancel,
+                                                  .release = count_release,
+                                                  .take_over = count_take_over};
 
 static void test_inline(void **state)
 {
     (void)state;
     struct counter counter = {.schema = new_schema(), .end = 3, .last = GAR_EOF};
     struct gar_stream *stream = NULL;
-    assert_int_equal(gar_stream_new_inline(counter.schema, &counting, &counter, &stream, NULL), GAR_OK);
+    assert_int_equal(gar_stream_new_inline(counter.schema, &counting, &counter, &stream, NULL),
+                     GAR_OK);
     int fd = -1;
     assert_int_equal(gar_stream_fd(stream, &fd, NULL), GAR_OK);
     struct pollfd one = {.fd = fd, .events = POLLIN};
@@ -300,7 +305,8 @@ static void test_inline_error_and_cancel(void **state)
     (void)state;
     struct counter counter = {.schema = new_schema(), .end = 1, .last = GAR_ERR_OVERFLOW};
     struct gar_stream *stream = NULL;
-    assert_int_equal(gar_stream_new_inline(counter.schema, &counting, &counter, &stream, NULL), GAR_OK);
+    assert_int_equal(gar_stream_new_inline(counter.schema, &counting, &counter, &stream, NULL),
+                     GAR_OK);
     check_next(stream, 0);
     struct gar_batch **batches = NULL;
     int64_t count = 0;
@@ -309,7 +315,8 @@ static void test_inline_error_and_cancel(void **state)
     assert_string_equal(err.message, "at the end");
     gar_stream_free(stream);
     counter.next = 0;
-    assert_int_equal(gar_stream_new_inline(counter.schema, &counting, &counter, &stream, NULL), GAR_OK);
+    assert_int_equal(gar_stream_new_inline(counter.schema, &counting, &counter, &stream, NULL),
+                     GAR_OK);
     gar_stream_cancel(stream, GAR_CANCEL_DEADLINE);
     assert_int_equal(counter.cancels, 1);
     struct gar_batch *batch = NULL;
@@ -324,9 +331,11 @@ static void test_inline_taken_over(void **state)
     (void)state;
     struct pair pair;
     open_pair(&pair, 4, 0);
-    struct counter counter = {.schema = pair.schema, .end = 1, .last = GAR_PENDING, .inner = pair.stream};
+    struct counter counter = {
+        .schema = pair.schema, .end = 1, .last = GAR_PENDING, .inner = pair.stream};
     struct gar_stream *stream = NULL;
-    assert_int_equal(gar_stream_new_inline(counter.schema, &counting, &counter, &stream, NULL), GAR_OK);
+    assert_int_equal(gar_stream_new_inline(counter.schema, &counting, &counter, &stream, NULL),
+                     GAR_OK);
     check_next(stream, 0);
     push_new(&pair, 7);
     check_next(stream, 7);
@@ -345,8 +354,10 @@ static void test_inline_taken_over(void **state)
 static void export_counter(struct counter *counter, struct ArrowArrayStream *out)
 {
     struct gar_stream *stream = NULL;
-    assert_int_equal(gar_stream_new_inline(counter->schema, &counting, counter, &stream, NULL), GAR_OK);
-    const struct gar_arrow_export_options options = {.layout = GAR_TEXT_VIEWS, .memory = gar_memory_system()};
+    assert_int_equal(gar_stream_new_inline(counter->schema, &counting, counter, &stream, NULL),
+                     GAR_OK);
+    const struct gar_arrow_export_options options = {.layout = GAR_TEXT_VIEWS,
+                                                     .memory = gar_memory_system()};
     assert_int_equal(gar_stream_export(stream, &options, out, NULL), GAR_OK);
 }
 
@@ -380,8 +391,12 @@ static void test_arrow_errors(void **state)
     static const struct {
         enum gar_status status;
         int code;
-    } rows[] = {{GAR_ERR_INTERRUPTED, EINTR}, {GAR_ERR_CANCELLED, ECANCELED}, {GAR_ERR_TIMEOUT, ETIMEDOUT},
-                {GAR_ERR_NOMEM, ENOMEM},      {GAR_ERR_IO, EIO},              {GAR_ERR_CAST, EINVAL}};
+    } rows[] = {{GAR_ERR_INTERRUPTED, EINTR},
+                {GAR_ERR_CANCELLED, ECANCELED},
+                {GAR_ERR_TIMEOUT, ETIMEDOUT},
+                {GAR_ERR_NOMEM, ENOMEM},
+                {GAR_ERR_IO, EIO},
+                {GAR_ERR_CAST, EINVAL}};
     struct gar_schema *schema = new_schema();
     for (int64_t i = 0; i < GAR_COUNT_OF(rows); i++) {
         struct counter counter = {.schema = schema, .end = 0, .last = rows[i].status};
@@ -504,12 +519,18 @@ static void test_refused_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_queue_complete),      cmocka_unit_test(test_queue_cut_is_an_error),
-        cmocka_unit_test(test_queue_error_first),   cmocka_unit_test(test_queue_dropped),
-        cmocka_unit_test(test_queue_cancelled),     cmocka_unit_test(test_queue_interrupted),
-        cmocka_unit_test(test_inline),              cmocka_unit_test(test_inline_error_and_cancel),
-        cmocka_unit_test(test_inline_taken_over),   cmocka_unit_test(test_arrow_round_trip),
-        cmocka_unit_test(test_arrow_errors),        cmocka_unit_test(test_arrow_bad_producers),
+        cmocka_unit_test(test_queue_complete),
+        cmocka_unit_test(test_queue_cut_is_an_error),
+        cmocka_unit_test(test_queue_error_first),
+        cmocka_unit_test(test_queue_dropped),
+        cmocka_unit_test(test_queue_cancelled),
+        cmocka_unit_test(test_queue_interrupted),
+        cmocka_unit_test(test_inline),
+        cmocka_unit_test(test_inline_error_and_cancel),
+        cmocka_unit_test(test_inline_taken_over),
+        cmocka_unit_test(test_arrow_round_trip),
+        cmocka_unit_test(test_arrow_errors),
+        cmocka_unit_test(test_arrow_bad_producers),
         cmocka_unit_test(test_refused_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
