@@ -26,7 +26,7 @@ bool gar_parse_date(const char *text, int64_t bytes, int32_t *out_days);
 bool gar_parse_time(const char *text, int64_t bytes, int64_t *out_ns);
 /* Date alone, or date and time with 'T' or blank between, optional "Z" or offset "+01:00", "+0100", "+01".
  * Result in units of 10^-digits seconds (digits 0, 3, 6, 9) since 1970-01-01 UTC when an offset is given, else of the local
- * clock; *out_has_offset says which. False if malformed; GAR-style overflow also gives false. Fraction digits beyond the unit are cut. */
+ * clock; *out_has_offset says which. Fraction digits beyond the unit are cut. False if malformed or out of range. */
 bool gar_parse_timestamp(const char *text, int64_t bytes, int32_t digits, int64_t *out,
                          bool *out_has_offset);
 /* Writers return the length, no NUL; out has room for 48 bytes. digits is 0, 3, 6 or 9. */

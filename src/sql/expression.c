@@ -57,7 +57,7 @@ static const struct infix infixes[] = {
 
 static enum gar_status parse_binary(struct gar_parser *p, int min, struct gar_expr **out);
 
-/* ---- tokens -------------------------------------------------------------------------------------------------------- */
+/* ---- tokens ---- */
 
 enum gar_status gar_parser_advance(struct gar_parser *p)
 {
@@ -117,7 +117,7 @@ enum gar_status gar_parser_expect_word(struct gar_parser *p, const char *word)
                                               : gar_parser_unexpected(p, word);
 }
 
-/* ---- building -------------------------------------------------------------------------------------------------------- */
+/* ---- building ---- */
 
 enum gar_status gar_parser_call(struct gar_parser *p, const char *function, struct gar_expr **args,
                                 int64_t count, struct gar_expr **out)

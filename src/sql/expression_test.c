@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SQL expressions: constant ones are folded and compared with their value; others by their tree; bad ones by message and place. */
+/* SQL expressions: constant ones are folded and compared with their value; others by their tree;
+ * bad ones by message and place. */
 #include "sql/expression.h"
 
 #include <setjmp.h>

@@ -28,7 +28,8 @@ struct gar_lexer {
     int64_t at;
 };
 
-/* The next token; GAR_TOKEN_END at the end (again and again). Errors: GAR_ERR_SYNTAX (unterminated quote, stray byte, invalid UTF-8). */
+/* The next token; GAR_TOKEN_END at the end (again and again). Errors: GAR_ERR_SYNTAX (unterminated
+ * quote, stray byte, invalid UTF-8). */
 GAR_MUST_USE enum gar_status gar_lexer_next(struct gar_lexer *lexer, struct gar_token *out,
                                             struct gar_error *err);
 

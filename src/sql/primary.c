@@ -181,7 +181,7 @@ static struct gar_type timestamp_type(const struct gar_token *token)
     return gar_type_timestamp(unit, zone);
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 enum gar_status gar_parser_take_name(struct gar_parser *p, char **out)
 {
@@ -356,7 +356,7 @@ static enum gar_status parse_cast(struct gar_parser *p, bool is_try, struct gar_
     return status;
 }
 
-/* ---- CASE -------------------------------------------------------------------------------------------------------------------- */
+/* ---- CASE ---- */
 
 struct branches {
     struct gar_expr **items; /* condition, value, condition, value, ..., otherwise; owned */
@@ -436,7 +436,7 @@ static enum gar_status parse_case(struct gar_parser *p, struct gar_expr **out)
     return status;
 }
 
-/* ---- intervals --------------------------------------------------------------------------------------------------------------- */
+/* ---- intervals ---- */
 
 struct span {
     const char *word; /* without a plural s */
@@ -583,7 +583,7 @@ static enum gar_status parse_interval(struct gar_parser *p, struct gar_expr **ou
     return gar_parser_call(p, "interval", args, 3, out);
 }
 
-/* ---- calls --------------------------------------------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 /* What EXTRACT knows: function(x) * factor + then(x), plus `add`, modulo `modulo`. */
 static const struct part {
@@ -837,7 +837,7 @@ static enum gar_status parse_call(struct gar_parser *p, const struct gar_token *
     return parse_plain_call(p, name, out);
 }
 
-/* ---- primaries ------------------------------------------------------------------------------------------------------------------- */
+/* ---- primaries ---- */
 
 static enum gar_status literal_of(struct gar_parser *p, struct gar_value value,
                                   struct gar_expr **out)
