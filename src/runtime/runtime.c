@@ -21,6 +21,9 @@
 
 #define IO_THREADS_DEFAULT 8
 
+/* What idle threads look at on a machine with one CPU: spinning there only keeps the work from running. */
+static const int64_t never_active = 0;
+
 struct gar_runtime {
     uint64_t generation;            /* of the process that made it */
     struct gar_memory_pool *memory; /* owned reference */
@@ -195,6 +198,7 @@ static enum gar_status make_parts(struct gar_runtime *runtime,
     }
     runtime->memory = gar_memory_pool_ref(memory);
     const int32_t cpus = gar_os_limits()->cpus;
+    const int64_t *active = cpus > 1 ? &runtime->active : &never_active;
     const struct gar_pool_options compute = {
         .name = "Compute-Thread",
         .threads = options->compute_threads > 0
@@ -202,7 +206,7 @@ static enum gar_status make_parts(struct gar_runtime *runtime,
                        : (int32_t)gar_min_i64(cpus, GAR_RUNTIME_THREADS_MAX),
         .nice = options->compute_nice,
         .policy = options->is_compute_batch ? GAR_THREAD_BATCH : GAR_THREAD_NORMAL,
-        .active = &runtime->active,
+        .active = active,
     };
     const struct gar_pool_options io = {
         .name = "IO-Thread",
@@ -210,11 +214,11 @@ static enum gar_status make_parts(struct gar_runtime *runtime,
                                            : (int32_t)gar_min_i64(cpus, IO_THREADS_DEFAULT),
         .nice = options->io_nice,
         .policy = GAR_THREAD_NORMAL,
-        .active = &runtime->active,
+        .active = active,
     };
     GAR_TRY(gar_pool_new(&compute, &runtime->compute, err));
     GAR_TRY(gar_pool_new(&io, &runtime->io, err));
-    return gar_loop_new(&runtime->active, &runtime->loop, err);
+    return gar_loop_new(active, &runtime->loop, err);
 }
 
 /* Half-built is fine. */
