@@ -6,6 +6,7 @@
  * up by one 400-year era (146,097 days); all others take the 64-bit path with floor division. */
 #include "base/calendar.h"
 
+#include "base/bits.h"
 #include "base/int128.h"
 
 enum { ERA_DAYS = 146097, EPOCH_FROM_MARCH_0 = 719468, DAY_SECONDS = 86400 };
@@ -99,17 +100,39 @@ GAR_INLINE bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+/* The three pairs of digits in the eight bytes "YY-MM-DD"; false if it is not of that form. Exclusive or with the form of
+ * all zeros leaves the digits, and nothing in place of the dashes; the sum sets a high bit where a digit is over 9
+ * or a dash is none. Then each tens digit takes its ones digit from the byte behind it. */
+GAR_INLINE bool read_pairs(const char *text, uint32_t *year, uint32_t *month, uint32_t *day)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    const uint64_t x = gar_load_u64(text) ^ UINT64_C(0x30302d30302d3030);
+    if ((((x + UINT64_C(0x76767f76767f7676)) | x) & UINT64_C(0x8080808080808080)) != 0) {
+        return false;
+    }
+    const uint64_t pairs = x * 10 + (x >> 8);
+    *year = (uint32_t)(pairs & 0xff);
+    *month = (uint32_t)(pairs >> 24 & 0xff);
+    *day = (uint32_t)(pairs >> 48 & 0xff);
+    return true;
+#else
+    *year = two_digits(text);
+    *month = two_digits(text + 3);
+    *day = two_digits(text + 6);
+    return text[2] == '-' && text[5] == '-' && *year < 100 && *month < 100 && *day < 100;
+#endif
+}
+
 /* The civil date in the first bytes of text; *out_used gets how many. */
 GAR_INLINE bool read_date(const char *text, int64_t bytes, int64_t *out_days, int64_t *out_used)
 {
-    if (bytes >= 10 && text[4] == '-' && text[7] == '-') {
+    uint32_t in_century = 0;
+    uint32_t month = 0;
+    uint32_t day = 0;
+    if (bytes >= 10 && read_pairs(text + 2, &in_century, &month, &day)) {
         const uint32_t century = two_digits(text);
-        const uint32_t in_century = two_digits(text + 2);
-        const uint32_t month = two_digits(text + 5);
-        const uint32_t day = two_digits(text + 8);
-        const uint32_t year = century * 100 + in_century;
-        if (GAR_LIKELY(century < 100 && in_century < 100 && month - 1 < 12 && day - 1 < 28)) {
-            *out_days = days_from_civil_small(year, month, day);
+        if (GAR_LIKELY(century < 100 && month - 1 < 12 && day - 1 < 28)) {
+            *out_days = days_from_civil_small(century * 100 + in_century, month, day);
             *out_used = 10;
             return true;
         }
@@ -130,8 +153,8 @@ GAR_INLINE bool read_date(const char *text, int64_t bytes, int64_t *out_days, in
         return false;
     }
     year = is_negative ? -year : year;
-    const uint32_t month = two_digits(text + i + 1);
-    const uint32_t day = two_digits(text + i + 4);
+    month = two_digits(text + i + 1);
+    day = two_digits(text + i + 4);
     if (month - 1 >= 12 || day - 1 >= (uint32_t)gar_days_in_month(year, (int32_t)month)) {
         return false;
     }
@@ -140,8 +163,15 @@ GAR_INLINE bool read_date(const char *text, int64_t bytes, int64_t *out_days, in
     return true;
 }
 
-/* The time of day in the first bytes of text: seconds since midnight, nanoseconds within the second. */
-GAR_INLINE bool read_time(const char *text, int64_t bytes, int64_t *out_seconds, int64_t *out_ns,
+/* A time of day. */
+struct clock_text {
+    int64_t seconds;  /* since midnight */
+    int64_t fraction; /* in units of 10^-fraction_digits seconds */
+    int32_t fraction_digits;
+};
+
+/* The time of day in the first bytes of text. */
+GAR_INLINE bool read_time(const char *text, int64_t bytes, struct clock_text *out,
                           int64_t *out_used)
 {
     if (bytes < 5 || text[2] != ':') {
@@ -150,30 +180,40 @@ GAR_INLINE bool read_time(const char *text, int64_t bytes, int64_t *out_seconds,
     const uint32_t hour = two_digits(text);
     const uint32_t minute = two_digits(text + 3);
     uint32_t second = 0;
-    int64_t ns = 0;
+    int64_t fraction = 0;
     int64_t i = 5;
+    int64_t point = 4; /* so that i - point - 1 is the number of digits, none */
     if (bytes >= 8 && text[5] == ':') {
         second = two_digits(text + 6);
         i = 8;
+        point = 7;
         if (bytes > 8 && text[8] == '.') {
+            point = 8;
             i = 9;
-            int64_t value = 0;
             while (i < bytes && i < 18 && is_digit(text[i])) {
-                value = value * 10 + (text[i++] - '0');
+                fraction = fraction * 10 + (text[i++] - '0');
             }
             if (i == 9 || (i < bytes && is_digit(text[i]))) {
                 return false; /* a point alone, or more than nine digits */
             }
-            ns = value * gar_pow10_i64((int32_t)(18 - i));
         }
     }
     if (hour > 23 || minute > 59 || second > 59) {
         return false;
     }
-    *out_seconds = (int64_t)hour * 3600 + (int64_t)minute * 60 + second;
-    *out_ns = ns;
+    out->seconds = (int64_t)hour * 3600 + (int64_t)minute * 60 + second;
+    out->fraction = fraction;
+    out->fraction_digits = (int32_t)(i - point - 1);
     *out_used = i;
     return true;
+}
+
+/* The fraction in units of 10^-digits seconds; digits beyond are cut. */
+GAR_INLINE int64_t fraction_in(const struct clock_text *time, int32_t digits)
+{
+    return time->fraction_digits <= digits
+               ? time->fraction * gar_pow10_i64(digits - time->fraction_digits)
+               : time->fraction / gar_pow10_i64(time->fraction_digits - digits);
 }
 
 /* "Z", "+01:00", "+0100" or "+01" as the whole text: seconds east of Greenwich. */
@@ -216,13 +256,12 @@ bool gar_parse_date(const char *text, int64_t bytes, int32_t *out_days)
 
 bool gar_parse_time(const char *text, int64_t bytes, int64_t *out_ns)
 {
-    int64_t seconds = 0;
-    int64_t ns = 0;
+    struct clock_text time = {0};
     int64_t used = 0;
-    if (!read_time(text, bytes, &seconds, &ns, &used) || used != bytes) {
+    if (!read_time(text, bytes, &time, &used) || used != bytes) {
         return false;
     }
-    *out_ns = seconds * INT64_C(1000000000) + ns;
+    *out_ns = time.seconds * INT64_C(1000000000) + fraction_in(&time, 9);
     return true;
 }
 
@@ -234,14 +273,13 @@ bool gar_parse_timestamp(const char *text, int64_t bytes, int32_t digits, int64_
     if (!read_date(text, bytes, &days, &used)) {
         return false;
     }
-    int64_t seconds = 0;
-    int64_t ns = 0;
+    struct clock_text time = {0};
     bool has_offset = false;
     if (used < bytes) {
         const char between = text[used];
         int64_t time_used = 0;
         if ((between != 'T' && between != ' ' && between != 't') ||
-            !read_time(text + used + 1, bytes - used - 1, &seconds, &ns, &time_used)) {
+            !read_time(text + used + 1, bytes - used - 1, &time, &time_used)) {
             return false;
         }
         used += 1 + time_used;
@@ -250,13 +288,13 @@ bool gar_parse_timestamp(const char *text, int64_t bytes, int32_t digits, int64_
             if (!read_offset(text + used, bytes - used, &offset)) {
                 return false;
             }
-            seconds -= offset;
+            time.seconds -= offset;
             has_offset = true;
         }
     }
     const int64_t ticks = gar_ticks_per_second(digits);
     const gar_i128 value =
-        (gar_i128)(days * DAY_SECONDS + seconds) * ticks + ns / gar_pow10_i64(9 - digits);
+        (gar_i128)(days * DAY_SECONDS + time.seconds) * ticks + fraction_in(&time, digits);
     if (value != (int64_t)value) {
         return false;
     }

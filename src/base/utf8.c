@@ -8,6 +8,7 @@
 #include "base/bits.h"
 
 #define HIGH_BITS UINT64_C(0x8080808080808080)
+#define LOW_BITS  UINT64_C(0x0101010101010101)
 
 /* Bytes of the well-formed character of two or more bytes at p, or 0. Second bytes are narrowed for E0, ED, F0
  * and F4 as table 3-7 of the Unicode standard says. */
@@ -72,12 +73,21 @@ bool gar_utf8_valid(const void *data, int64_t bytes)
 
 int64_t gar_utf8_length(const void *data, int64_t bytes)
 {
-    const int8_t *p = data;
-    int64_t n = 0;
-    for (int64_t i = 0; i < bytes; i++) {
-        n += p[i] >= -64; /* not a continuation byte */
+    const uint8_t *p = data;
+    int64_t continued = 0; /* bytes of the form 10xxxxxx */
+    int64_t i = 0;
+    while (i + 8 <= bytes) {
+        uint64_t sums = 0; /* one count in each byte; 31 words keep their total below 256 */
+        for (int64_t k = 0; k < 31 && i + 8 <= bytes; k++, i += 8) {
+            const uint64_t w = gar_load_u64(p + i);
+            sums += (w >> 7) & ~(w >> 6) & LOW_BITS;
+        }
+        continued += (int64_t)(sums * LOW_BITS >> 56);
     }
-    return n;
+    for (; i < bytes; i++) {
+        continued += (p[i] & 0xc0) == 0x80;
+    }
+    return bytes - continued;
 }
 
 int64_t gar_utf8_offset(const void *data, int64_t bytes, int64_t index)

@@ -6,7 +6,8 @@
 #include "expr/expr.h"
 
 /* One expression ("a > 1 and s like 'x%'"), an optional "as name" included. schema (may be NULL) resolves
- * names: exact first, then without case if that is unambiguous. Errors: GAR_ERR_SYNTAX with err->position set and a message with line, column
+ * names: exact first, then without case if that is unambiguous. Errors:
+ * GAR_ERR_SYNTAX with err->position set and a message with line, column
  * and caret; GAR_ERR_COLUMN. Nesting beyond 256 is a syntax error. */
 GAR_MUST_USE enum gar_status gar_sql_parse_expression(const char *text, int64_t bytes,
                                                       const struct gar_schema *schema,
