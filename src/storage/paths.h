@@ -35,6 +35,8 @@ GAR_MUST_USE enum gar_status gar_path_local(const char *input, char **out, struc
 /* "folder/name", one slash between; NULL when memory is refused. Owns: caller frees. */
 char *gar_path_join(const char *folder, const char *name);
 
+/* Size of a file; -1 for anything else ("-", pipes, what is not there). Threads: may block. */
+int64_t gar_path_bytes(const char *path);
 /* Is there a folder of this name now? Threads: may block. */
 bool gar_path_is_folder(const char *path);
 
