@@ -267,7 +267,8 @@ char *gar_path_join(const char *folder, const char *name)
 int64_t gar_path_bytes(const char *path)
 {
     struct gar_file_info info;
-    return strcmp(path, "-") != 0 && gar_file_stat(path, &info, NULL) >= 0 && info.kind == GAR_FILE_REGULAR
+    return strcmp(path, "-") != 0 && gar_file_stat(path, &info, NULL) >= 0 &&
+                   info.kind == GAR_FILE_REGULAR
                ? info.bytes
                : -1;
 }
