@@ -3,16 +3,118 @@
  *
  * They pass projections (their columns replaced by what makes them, if that is cheap), sorts without a limit, concat
  * (into every input), distinct and aggregates (if they look at keys only), and join other filters; never a limit.
- * A conjunct that may fail on a row (a cast, an overflow) does not join a filter below it: the rows which that one
- * removes could make it fail. */
+ * Joined conjuncts are ordered, because they are evaluated one after the other on the rows that are left: cheap ones
+ * first, tests of one column together, and those that may fail on a row (a cast, an overflow) last, so that they never see a
+ * row that another one removes. */
+#include <string.h>
+
 #include "base/alloc.h"
 #include "optimize/rule_priv.h"
 
-enum { CHEAP_SIZE = 4 }; /* nodes of an expression that may be computed twice */
+enum {
+    CHEAP_SIZE = 4,   /* nodes of an expression that may be computed twice */
+    ORDERED_MAX = 64, /* conjuncts; more are left in the order they were written */
+};
 
 /* The plan with the conjuncts (over its output; moved, the list is left empty) applied as low as possible. */
 static enum gar_status push(const struct gar_plan *plan, struct gar_expr_list *conjuncts,
                             struct gar_plan **out, struct gar_error *err);
+
+/* A guess at the cost of a row: text costs more than numbers, looking into it more than comparing it. */
+static int64_t cost_of(const struct gar_expr *expr, const struct gar_schema *schema)
+{
+    int64_t cost = expr->kind == GAR_EXPR_LITERAL ? 0 : 1;
+    if (expr->kind == GAR_EXPR_COLUMN) {
+        const int64_t i = gar_schema_find(schema, expr->name);
+        cost = i >= 0 && gar_type_is_text(schema->fields[i].type) ? 4 : 1;
+    } else if (expr->kind == GAR_EXPR_CALL &&
+               strcmp(gar_function_info(expr->function)->group, "text") == 0) {
+        cost = 8;
+    } else if (expr->kind == GAR_EXPR_IN_LIST) {
+        cost = 3;
+    }
+    for (int64_t i = 0; i < expr->arg_count; i++) {
+        cost += cost_of(expr->args[i], schema);
+    }
+    return cost;
+}
+
+struct only_column {
+    const char *name; /* borrowed; NULL before the first */
+    bool is_only;
+};
+
+static void note_column(const char *name, void *context)
+{
+    struct only_column *o = context;
+    o->is_only = o->is_only && (o->name == NULL || strcmp(o->name, name) == 0);
+    o->name = name;
+}
+
+/* The one column that the conjunct looks at, or NULL. */
+static const char *column_of(const struct gar_expr *conjunct)
+{
+    struct only_column o = {.is_only = true};
+    gar_expr_visit_columns(conjunct, note_column, &o);
+    return o.is_only ? o.name : NULL;
+}
+
+/* Where a conjunct comes among the others; equal ones stay in order. */
+struct rank {
+    bool may_fail;
+    int64_t cost;
+};
+
+static struct rank rank_of(const struct gar_expr *conjunct, const struct gar_schema *schema)
+{
+    const bool may_fail = gar_expr_may_fail(conjunct);
+    return (struct rank){.may_fail = may_fail, .cost = may_fail ? 0 : cost_of(conjunct, schema)};
+}
+
+/* Sorts by rank, stable; then tests of one column follow the first of them if they cost the same. */
+static void order(struct gar_expr **items, int64_t count, const struct gar_schema *schema)
+{
+    for (int64_t i = 1; i < count; i++) {
+        struct gar_expr *item = items[i];
+        const struct rank r = rank_of(item, schema);
+        int64_t to = i;
+        for (; to > 0; to--) {
+            const struct rank before = rank_of(items[to - 1], schema);
+            if (before.may_fail < r.may_fail ||
+                (before.may_fail == r.may_fail && before.cost <= r.cost)) {
+                break;
+            }
+            items[to] = items[to - 1];
+        }
+        items[to] = item;
+    }
+    for (int64_t i = 0; i + 2 < count; i++) {
+        const char *column = column_of(items[i]);
+        const struct rank r = rank_of(items[i], schema);
+        for (int64_t k = i + 2; k < count && column != NULL && !r.may_fail; k++) {
+            const char *other = column_of(items[k]);
+            const struct rank found = rank_of(items[k], schema);
+            if (!found.may_fail && found.cost == r.cost && other != NULL &&
+                strcmp(other, column) == 0) {
+                struct gar_expr *item = items[k];
+                memmove(items + i + 2, items + i + 1, (size_t)(k - i - 1) * sizeof *items);
+                items[i + 1] = item;
+                break;
+            }
+        }
+    }
+}
+
+/* All conjuncts as one predicate over `schema`. */
+static enum gar_status join_ordered(const struct gar_expr_list *conjuncts,
+                                    const struct gar_schema *schema, struct gar_expr **out,
+                                    struct gar_error *err)
+{
+    if (conjuncts->count <= ORDERED_MAX) {
+        order(conjuncts->items, conjuncts->count, schema);
+    }
+    return gar_expr_join_and(conjuncts->items, conjuncts->count, out, err);
+}
 
 /* FILTER over plan (moved in, also on failure) of all conjuncts that are left; the plan itself without any. */
 static enum gar_status put_on_top(struct gar_plan *plan, const struct gar_expr_list *conjuncts,
@@ -23,7 +125,7 @@ static enum gar_status put_on_top(struct gar_plan *plan, const struct gar_expr_l
         return GAR_OK;
     }
     struct gar_expr *predicate = NULL;
-    enum gar_status status = gar_expr_join_and(conjuncts->items, conjuncts->count, &predicate, err);
+    enum gar_status status = join_ordered(conjuncts, plan->schema, &predicate, err);
     if (status >= 0) {
         status = gar_plan_filter(plan, predicate, out, err);
     }
@@ -50,12 +152,6 @@ static enum gar_status move_if(struct gar_expr_list *from, struct gar_expr_list 
     }
     from->count = kept;
     return status;
-}
-
-static bool is_safe(const struct gar_expr *conjunct, const struct gar_plan *plan)
-{
-    (void)plan;
-    return !gar_expr_may_fail(conjunct);
 }
 
 static bool is_any(const struct gar_expr *conjunct, const struct gar_plan *plan)
@@ -172,7 +268,7 @@ static enum gar_status push_filter(const struct gar_plan *plan, struct gar_expr_
     struct gar_plan *input = NULL;
     enum gar_status status = gar_expr_list_add_conjuncts(&below, plan->exprs[0], err);
     if (status >= 0) {
-        status = move_if(conjuncts, &below, is_safe, plan, err);
+        status = move_if(conjuncts, &below, is_any, plan, err);
     }
     if (status >= 0) {
         status = push(plan->inputs[0], &below, &input, err);
@@ -203,10 +299,10 @@ static enum gar_status push_into_scan(const struct gar_plan *scan, struct gar_ex
     const int64_t before = all.count;
     if (status >= 0 &&
         scan->limit < 0) { /* a limit counts rows after the filter: nothing may join it */
-        status = move_if(conjuncts, &all, scan->filter == NULL ? is_any : is_safe, scan, err);
+        status = move_if(conjuncts, &all, is_any, scan, err);
     }
     if (status >= 0 && all.count > before) {
-        status = gar_expr_join_and(all.items, all.count, &filter, err);
+        status = join_ordered(&all, scan->provider->schema, &filter, err);
         if (status >= 0) {
             status = gar_plan_scan_pushed(scan, scan->columns, scan->schema->count, filter,
                                           scan->limit, &pushed, err);
