@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gar._native: module state, settings, statistics, and putting the types together. */
+#include "gar_py.h"
+
+#include <string.h>
+
+struct gar_state *module_state(PyObject *module)
+{
+    return PyModule_GetState(module);
+}
+
+struct gar_session *get_session(struct gar_state *state)
+{
+    struct gar_error err;
+    if (state->session == NULL) {
+        const enum gar_status status = gar_session_default(&state->session, &err);
+        if (status < 0) {
+            state->session = NULL;
+            raise_error(state, status, &err);
+        }
+    }
+    return state->session;
+}
+
+/* *slot = module.name, once. */
+static bool fetch(PyObject *from, const char *name, PyObject **slot)
+{
+    if (*slot == NULL && from != NULL) {
+        *slot = PyObject_GetAttrString(from, name);
+    }
+    return *slot != NULL;
+}
+
+bool load_datetime(struct gar_state *state)
+{
+    struct known_objects *known = &state->known;
+    if (known->utc != NULL) {
+        return true;
+    }
+    PyObject *datetime = PyImport_ImportModule("datetime");
+    const bool ok = fetch(datetime, "date", &known->date) && fetch(datetime, "datetime", &known->datetime) &&
+                    fetch(datetime, "time", &known->time) && fetch(datetime, "timedelta", &known->timedelta) &&
+                    fetch(datetime, "timezone", &known->timezone) && fetch(known->timezone, "utc", &known->utc);
+    Py_XDECREF(datetime);
+    return ok;
+}
+
+bool load_decimal(struct gar_state *state)
+{
+    if (state->known.decimal != NULL) {
+        return true;
+    }
+    PyObject *decimal = PyImport_ImportModule("decimal");
+    const bool ok = fetch(decimal, "Decimal", &state->known.decimal);
+    Py_XDECREF(decimal);
+    return ok;
+}
+
+PyObject *make_type(PyObject *module, PyType_Spec *spec)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+    const char *dot = strrchr(spec->name, '.');
+    if (type != NULL && PyModule_AddObjectRef(module, dot + 1, type) < 0) {
+        Py_CLEAR(type);
+    }
+    return type;
+}
+
+void free_instance(PyObject *self)
+{
+    freefunc release = NULL;
+    void *slot = PyType_GetSlot(Py_TYPE(self), Py_tp_free);
+    memcpy(&release, &slot, sizeof release); /* ISO C has no cast from an object pointer to a function's */
+    release(self);
+}
+
+/* ---- functions ----------------------------------------------------------------------------------------------------------- */
+
+static PyObject *get_version(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyUnicode_FromString(gar_version());
+}
+
+/* register(class): what expressions are from now on. */
+static PyObject *register_class(PyObject *module, PyObject *class)
+{
+    struct gar_state *state = module_state(module);
+    if (!PyType_Check(class) || !PyType_IsSubtype((PyTypeObject *)(void *)class, state->expression_type)) {
+        PyErr_SetString(PyExc_TypeError, "expected a subclass of Expression");
+        return NULL;
+    }
+    Py_DECREF(state->expression_class);
+    state->expression_class = (PyTypeObject *)(void *)Py_NewRef(class);
+    return Py_NewRef(Py_None);
+}
+
+static PyObject *canonical_type(PyObject *module, PyObject *args)
+{
+    const char *type = NULL;
+    char *text = NULL;
+    struct gar_error err;
+    if (!PyArg_ParseTuple(args, "s", &type)) {
+        return NULL;
+    }
+    const enum gar_status status = gar_type_canonical(type, &text, &err);
+    if (status < 0) {
+        return raise_error(module_state(module), status, &err);
+    }
+    PyObject *result = PyUnicode_FromString(text);
+    gar_text_free(text);
+    return result;
+}
+
+static PyObject *get_settings(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    struct gar_session *session = get_session(module_state(module));
+    struct gar_settings s;
+    if (session == NULL) {
+        return NULL;
+    }
+    gar_settings_init(&s);
+    gar_session_settings(session, &s);
+    return Py_BuildValue("{s:L,s:L,s:i,s:i,s:O,s:O}", "morsel_rows", (long long)s.morsel_rows, "memory_limit_bytes",
+                         (long long)s.memory_limit_bytes, "num_threads", (int)s.num_threads, "io_threads",
+                         (int)s.io_threads, "maintain_order", s.maintain_order ? Py_True : Py_False, "enable_inline",
+                         s.enable_inline ? Py_True : Py_False);
+}
+
+static bool take_int(PyObject *dict, const char *name, int64_t *out)
+{
+    PyObject *value = PyDict_GetItemString(dict, name);
+    if (value != NULL) {
+        *out = PyLong_AsLongLong(value);
+    }
+    return *out != -1 || PyErr_Occurred() == NULL;
+}
+
+static bool take_bool(PyObject *dict, const char *name, bool *out)
+{
+    PyObject *value = PyDict_GetItemString(dict, name);
+    const int truth = value != NULL ? PyObject_IsTrue(value) : *out;
+    *out = truth > 0;
+    return truth >= 0;
+}
+
+/* configure({name: value}): the settings named change. */
+static PyObject *configure(PyObject *module, PyObject *args)
+{
+    struct gar_state *state = module_state(module);
+    struct gar_session *session = get_session(state);
+    PyObject *dict = NULL;
+    struct gar_settings s;
+    struct gar_error err;
+    if (session == NULL || !PyArg_ParseTuple(args, "O!", &PyDict_Type, &dict)) {
+        return NULL;
+    }
+    gar_settings_init(&s);
+    gar_session_settings(session, &s);
+    int64_t threads = s.num_threads;
+    int64_t io_threads = s.io_threads;
+    if (!take_int(dict, "morsel_rows", &s.morsel_rows) ||
+        !take_int(dict, "memory_limit_bytes", &s.memory_limit_bytes) || !take_int(dict, "num_threads", &threads) ||
+        !take_int(dict, "io_threads", &io_threads) || !take_bool(dict, "maintain_order", &s.maintain_order) ||
+        !take_bool(dict, "enable_inline", &s.enable_inline)) {
+        return NULL;
+    }
+    if (threads < 0 || threads > 4096 || io_threads < 0 || io_threads > 4096) {
+        return raise_text(state, GAR_ERR_VALUE, "a number of threads must be in 0..4096 (0: all usable CPUs)");
+    }
+    s.num_threads = (int32_t)threads;
+    s.io_threads = (int32_t)io_threads;
+    struct waiting w;
+    waiting_init(&w, state, NULL);
+    enum gar_status status;
+    GAR_WITHOUT_GIL(&w, status = gar_session_configure(session, &s, &err));
+    return status < 0 ? raise_error(state, status, &err) : Py_NewRef(Py_None);
+}
+
+static PyObject *statistics(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    struct gar_state *state = module_state(module);
+    struct gar_session *session = get_session(state);
+    struct gar_statistics s = {.struct_bytes = sizeof s};
+    if (session == NULL) {
+        return NULL;
+    }
+    drop_list_drain(state->drops);
+    gar_session_statistics(session, &s);
+    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:i,s:i}", "memory_live_bytes", (long long)s.memory_live_bytes,
+                         "memory_peak_bytes", (long long)s.memory_peak_bytes, "memory_held_bytes",
+                         (long long)s.memory_held_bytes, "heap_live_bytes", (long long)s.heap_live_bytes,
+                         "heap_live_blocks", (long long)s.heap_live_blocks, "threads", (int)s.threads, "queries",
+                         (int)s.queries);
+}
+
+static PyMethodDef module_functions[] = {
+    {"version", get_version, METH_NOARGS, "Version of the engine."},
+    {"register", register_class, METH_O, "register(subclass of Expression)"},
+    {"canonical_type", canonical_type, METH_VARARGS, "The canonical spelling of a type text."},
+    {"settings", get_settings, METH_NOARGS, "Settings of the session."},
+    {"configure", configure, METH_VARARGS, "Change settings of the session."},
+    {"statistics", statistics, METH_NOARGS, "Memory, threads and queries of the engine."},
+    {NULL, NULL, 0, NULL},
+};
+
+/* ---- the module ------------------------------------------------------------------------------------------------------------ */
+
+static bool add_types(PyObject *module, struct gar_state *state)
+{
+    state->expression_type = (PyTypeObject *)(void *)make_expression_type(module);
+    state->frame_type = (PyTypeObject *)(void *)make_frame_type(module);
+    state->result_type = (PyTypeObject *)(void *)make_result_type(module);
+    state->array_type = (PyTypeObject *)(void *)make_array_type(module);
+    if (state->expression_type == NULL || state->frame_type == NULL || state->result_type == NULL ||
+        state->array_type == NULL) {
+        return false;
+    }
+    state->expression_class = (PyTypeObject *)(void *)Py_NewRef((PyObject *)(void *)state->expression_type);
+    return true;
+}
+
+static int exec_module(PyObject *module)
+{
+    struct gar_state *state = module_state(module);
+    state->drops = drop_list_new();
+    if (state->drops == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    if (!init_errors(module, state) || !add_types(module, state) ||
+        PyModule_AddFunctions(module, expression_functions) < 0 ||
+        PyModule_AddFunctions(module, frame_functions) < 0 || PyModule_AddFunctions(module, array_functions) < 0) {
+        return -1;
+    }
+    return 0;
+}
+
+static int traverse_module(PyObject *module, visitproc visit, void *arg)
+{
+    struct gar_state *state = module_state(module);
+    if (state == NULL) {
+        return 0;
+    }
+    Py_VISIT(state->error_base);
+    for (int i = 0; i < ERROR_CLASSES_MAX; i++) {
+        Py_VISIT(state->errors[i]);
+    }
+    Py_VISIT(state->not_found_error);
+    Py_VISIT(state->permission_error);
+    Py_VISIT(state->expression_type);
+    Py_VISIT(state->frame_type);
+    Py_VISIT(state->result_type);
+    Py_VISIT(state->array_type);
+    Py_VISIT(state->expression_class);
+    return 0;
+}
+
+static int clear_module(PyObject *module)
+{
+    struct gar_state *state = module_state(module);
+    if (state == NULL) {
+        return 0;
+    }
+    Py_CLEAR(state->error_base);
+    for (int i = 0; i < ERROR_CLASSES_MAX; i++) {
+        Py_CLEAR(state->errors[i]);
+    }
+    Py_CLEAR(state->not_found_error);
+    Py_CLEAR(state->permission_error);
+    Py_CLEAR(state->expression_type);
+    Py_CLEAR(state->frame_type);
+    Py_CLEAR(state->result_type);
+    Py_CLEAR(state->array_type);
+    Py_CLEAR(state->expression_class);
+    Py_CLEAR(state->known.date);
+    Py_CLEAR(state->known.datetime);
+    Py_CLEAR(state->known.time);
+    Py_CLEAR(state->known.timedelta);
+    Py_CLEAR(state->known.timezone);
+    Py_CLEAR(state->known.utc);
+    Py_CLEAR(state->known.decimal);
+    return 0;
+}
+
+static void free_module(void *module)
+{
+    (void)clear_module(module);
+    struct gar_state *state = module_state(module);
+    if (state != NULL) {
+        drop_list_close(state->drops);
+        drop_list_unref(state->drops);
+        state->drops = NULL;
+    }
+}
+
+PyMODINIT_FUNC PyInit__native(void);
+
+PyMODINIT_FUNC PyInit__native(void)
+{
+    static PyModuleDef_Slot slots[] = {{0, NULL}, {0, NULL}};
+    static struct PyModuleDef definition = {
+        PyModuleDef_HEAD_INIT,
+        .m_name = "_native",
+        .m_doc = "The engine's C API for Python; use the package gar.",
+        .m_size = sizeof(struct gar_state),
+        .m_methods = module_functions,
+        .m_slots = slots,
+        .m_traverse = traverse_module,
+        .m_clear = clear_module,
+        .m_free = free_module,
+    };
+    slots[0] = (PyModuleDef_Slot){Py_mod_exec, (void *)(uintptr_t)exec_module};
+    return PyModuleDef_Init(&definition);
+}

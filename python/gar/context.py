@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of execution and planning, and the choice of the runner."""
+
+from __future__ import annotations
+
+from gar import _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# Settings that the engine has; the others say how another engine cuts its work and change no result here.
+_ENGINE_SETTINGS = {
+    "default_morsel_size": "morsel_rows",
+    "maintain_order": "maintain_order",
+    "memory_limit_bytes": "memory_limit_bytes",
+    "num_threads": "num_threads",
+    "io_threads": "io_threads",
+    "enable_inline": "enable_inline",
+}
+_ACCEPTED_SETTINGS = frozenset(
+    """enable_scan_task_split_and_merge scan_tasks_min_size_bytes scan_tasks_max_size_bytes max_sources_per_scan_task
+    parquet_split_row_groups_max_files broadcast_join_size_bytes_threshold hash_join_partition_size_leniency
+    sort_merge_join_sort_with_aligned_boundaries sample_size_for_sort parquet_target_filesize
+    parquet_target_row_group_size parquet_inflation_factor csv_target_filesize csv_inflation_factor
+    json_target_filesize json_inflation_factor text_inflation_factor enable_multi_glob_path_tasks
+    shuffle_aggregation_default_partitions partial_aggregation_threshold high_cardinality_aggregation_threshold
+    read_sql_partition_size_bytes enable_native_executor enable_aqe enable_ray_tracing shuffle_algorithm
+    pre_shuffle_merge_threshold pre_shuffle_merge_partition_threshold scantask_max_parallel native_parquet_writer
+    min_cpu_per_task actor_udf_ready_timeout enable_dynamic_batching dynamic_batching_strategy flight_shuffle_dirs
+    flight_shuffle_compression""".split()
+)
+
+_preview_rows = 8
+_planning: dict[str, Any] = {}
+
+
+def preview_rows() -> int:
+    """Rows that repr shows."""
+    return _preview_rows
+
+
+def set_execution_config(config: Any = None, **settings: Any) -> None:
+    """Change settings of queries that start from now on.
+
+    default_morsel_size: rows a batch has at most. maintain_order: keep the order of rows (default True).
+    num_preview_rows: rows that repr shows. memory_limit_bytes, num_threads, io_threads, enable_inline: see
+    gar_settings in gar.h. Other names of Daft's settings are accepted; they steer parts that this engine
+    does not have and change no result.
+    """
+    global _preview_rows
+    if config is not None:
+        raise _native.GarTypeError("give settings by name, as set_execution_config(default_morsel_size=...)")
+    engine = {}
+    preview = _preview_rows
+    for name, value in settings.items():
+        if value is None:
+            continue
+        if name in _ENGINE_SETTINGS:
+            engine[_ENGINE_SETTINGS[name]] = value
+        elif name == "num_preview_rows":
+            preview = int(value)
+        elif name not in _ACCEPTED_SETTINGS:
+            known = ", ".join([*_ENGINE_SETTINGS, "num_preview_rows"])
+            raise TypeError(f"unknown execution setting {name!r}; known are {known} and Daft's own")
+    if engine:
+        _native.configure(engine)
+    _preview_rows = preview
+
+
+class execution_config_ctx:
+    """Settings for the length of a with block."""
+
+    def __init__(self, **settings: Any) -> None:
+        self._settings = settings
+        self._before: dict[str, Any] = {}
+
+    def __enter__(self) -> None:
+        current = _native.settings()
+        self._before = {
+            name: current[own] for name, own in _ENGINE_SETTINGS.items() if self._settings.get(name) is not None
+        }
+        self._before["num_preview_rows"] = _preview_rows
+        set_execution_config(**self._settings)
+
+    def __exit__(self, *error: object) -> None:
+        set_execution_config(**self._before)
+
+
+def set_planning_config(
+    config: Any = None, default_io_config: Any = None, enable_strict_filter_pushdown: bool | None = None
+) -> None:
+    """Keep the storage settings that readers use when they are given none."""
+    if config is not None:
+        raise _native.GarTypeError("give settings by name, as set_planning_config(default_io_config=...)")
+    if default_io_config is not None:
+        _planning["default_io_config"] = default_io_config
+    if enable_strict_filter_pushdown is not None:
+        _planning["enable_strict_filter_pushdown"] = enable_strict_filter_pushdown
+
+
+class planning_config_ctx:
+    """Planning settings for the length of a with block."""
+
+    def __init__(self, **settings: Any) -> None:
+        self._settings = settings
+        self._before: dict[str, Any] = {}
+
+    def __enter__(self) -> None:
+        self._before = dict(_planning)
+        set_planning_config(**self._settings)
+
+    def __exit__(self, *error: object) -> None:
+        _planning.clear()
+        _planning.update(self._before)
+
+
+def set_runner_native(num_threads: int | None = None) -> None:
+    """Run queries in this process, which is what happens anyway; num_threads bounds the compute threads."""
+    if num_threads is not None:
+        _native.configure({"num_threads": int(num_threads)})
+
+
+def set_runner_ray(*args: Any, **options: Any) -> None:
+    """Not there: queries run in this process."""
+    raise _native.GarUnsupportedError("the Ray runner is not supported; queries run in this process")
+
+
+def get_or_infer_runner_type() -> str:
+    """The runner in use: always "native"."""
+    return "native"

@@ -1,0 +1,625 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DataFrame: a lazy table. Methods add to its plan; show, collect, write and to_* run it."""
+
+from __future__ import annotations
+
+import os
+
+from gar import _native, context
+from gar.expressions import ALL_COLUMNS, Expression, _as_column, _flatten
+from gar.schema import Schema
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+    from gar.recordbatch import RecordBatch
+
+    ColumnInput = str | Expression
+
+_CELL_WIDTH = 30
+_PLAIN_WIDTH = 120  # of tables that are not printed to a terminal
+
+
+class DataFrame:
+    """A lazy table of named, typed columns."""
+
+    __module__ = "gar"
+    __slots__ = ("__weakref__", "_batch_rows", "_frame", "_is_collected", "_preview_rows")
+
+    def __init__(self) -> None:
+        raise TypeError("frames are made by gar.from_pydict, gar.read_parquet and the like")
+
+    @classmethod
+    def _of(cls, frame: Any, is_collected: bool = False) -> DataFrame:
+        made = object.__new__(cls)
+        made._frame = frame
+        made._is_collected = is_collected
+        made._batch_rows = 0
+        made._preview_rows = None
+        return made
+
+    # ---- columns
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns, in order."""
+        return self._frame.column_names()
+
+    @property
+    def columns(self) -> list[Expression]:
+        """The columns as expressions, in order."""
+        return [_native.column(name) for name in self._frame.column_names()]
+
+    def schema(self) -> Schema:
+        """Names and types of the columns."""
+        return Schema._of(self._frame)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._frame.column_names()
+
+    def __getitem__(self, key: Any) -> Any:
+        """A column by name or number, or a frame of several columns."""
+        if isinstance(key, str):
+            if key == "*":
+                return ALL_COLUMNS
+            column = _native.column(key)
+            self._frame.expr_type(column)  # an unknown name is an error here
+            return column
+        if isinstance(key, int):
+            return self.columns[key]
+        if isinstance(key, slice):
+            return self.select(*self.columns[key])
+        if isinstance(key, (list, tuple)):
+            return self.select(*(self.columns[k] if isinstance(k, int) else k for k in key))
+        raise _native.GarTypeError(f"a column is reached by name or number, not by {type(key).__name__}")
+
+    def _columns(self, items: Iterable[Any], named: dict[str, Any] | None = None) -> list[Any]:
+        found = _flatten(items, self._frame.column_names())
+        for name, value in (named or {}).items():
+            found.append(_aliased(_as_column(value), name))
+        return found
+
+    def select(self, *columns: Any, **projections: Any) -> DataFrame:
+        """The columns given by names and expressions; name=expression names the result."""
+        return DataFrame._of(self._frame.select(self._columns(columns, projections)))
+
+    def with_column(self, column_name: str, expr: Any) -> DataFrame:
+        """One column more, or another in place of the one of that name."""
+        return self.with_columns({column_name: expr})
+
+    def with_columns(self, columns: dict[str, Any]) -> DataFrame:
+        """Several columns more, or others in place of those of the same names."""
+        made = [_aliased(_as_value(expr), name) for name, expr in columns.items()]
+        return DataFrame._of(self._frame.with_columns(made))
+
+    def with_column_renamed(self, existing: str, new: str) -> DataFrame:
+        """The same columns, one under another name."""
+        return self.with_columns_renamed({existing: new})
+
+    def with_columns_renamed(self, cols_map: dict[str, str]) -> DataFrame:
+        """The same columns, some under other names."""
+        return DataFrame._of(self._frame.rename(list(cols_map), list(cols_map.values())))
+
+    def exclude(self, *names: str) -> DataFrame:
+        """Without some columns."""
+        return DataFrame._of(self._frame.exclude([name for item in names for name in _names(item)]))
+
+    # ---- rows
+
+    def where(self, predicate: Expression | str) -> DataFrame:
+        """The rows where the predicate is true; a text is a SQL expression."""
+        if isinstance(predicate, str):
+            predicate = _native.parse(predicate, self._frame)
+        return DataFrame._of(self._frame.where(_as_value(predicate)))
+
+    filter = where
+
+    def limit(self, num: int) -> DataFrame:
+        """The first rows."""
+        if num < 0:
+            raise _native.GarValueError(f"limit must not be negative, got {num}")
+        return DataFrame._of(self._frame.limit(0, num))
+
+    def head(self, num: int = 8) -> DataFrame:
+        """The first rows."""
+        return self.limit(num)
+
+    def offset(self, num: int) -> DataFrame:
+        """Without the first rows."""
+        if num < 0:
+            raise _native.GarValueError(f"offset must not be negative, got {num}")
+        return DataFrame._of(self._frame.limit(num, -1))
+
+    def sort(
+        self,
+        by: ColumnInput | list[ColumnInput],
+        desc: bool | list[bool] = False,
+        nulls_first: bool | list[bool] | None = None,
+    ) -> DataFrame:
+        """The rows in order. Null counts as the greatest value unless nulls_first says where nulls go."""
+        keys = self._columns([by])
+        return DataFrame._of(
+            self._frame.sort(keys, _flags(desc, len(keys)), _flags(nulls_first, len(keys)))
+        )
+
+    def distinct(self, *on: ColumnInput) -> DataFrame:
+        """One of each row, or one whole row for each value of `on`."""
+        return DataFrame._of(self._frame.distinct(self._columns(on)))
+
+    unique = distinct
+    drop_duplicates = distinct
+
+    def drop_null(self, *cols: ColumnInput) -> DataFrame:
+        """The rows without nulls in some or all columns."""
+        return self._keep(self._columns(cols or [ALL_COLUMNS]), lambda c: c.not_null())
+
+    def drop_nan(self, *cols: ColumnInput) -> DataFrame:
+        """The rows without NaN in some or all columns of floats; nulls stay."""
+        columns = self._columns(cols or [ALL_COLUMNS])
+        floats = [c for c in columns if self._frame.expr_type(c).startswith("float")]
+        return self._keep(floats, lambda c: _native.call("coalesce", c.not_nan(), True))
+
+    def _keep(self, columns: list[Any], test: Callable[[Any], Any]) -> DataFrame:
+        predicate = None
+        for column in columns:
+            predicate = test(column) if predicate is None else predicate & test(column)
+        return self if predicate is None else DataFrame._of(self._frame.where(predicate))
+
+    def concat(self, other: DataFrame) -> DataFrame:
+        """The rows of this frame, then those of the other; both have the same schema."""
+        return concat([self, other])
+
+    union_all = concat
+
+    def transform(self, func: Callable[..., DataFrame], *args: Any, **kwargs: Any) -> DataFrame:
+        """func(frame, ...), which must give a frame."""
+        made = func(self, *args, **kwargs)
+        if not isinstance(made, DataFrame):
+            raise _native.GarTypeError(f"transform: the function gave a {type(made).__name__}, not a DataFrame")
+        return made
+
+    def pipe(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """function(frame, ...)"""
+        return function(self, *args, **kwargs)
+
+    # ---- aggregates
+
+    def groupby(self, *group_by: Any) -> GroupedDataFrame:
+        """Groups of equal values; null is a value too."""
+        keys = self._columns(group_by)
+        if not keys:
+            raise _native.GarValueError("groupby needs at least one column")
+        return GroupedDataFrame(self, keys)
+
+    def agg(self, *to_agg: Any) -> DataFrame:
+        """Aggregates over all rows: one row."""
+        return DataFrame._of(self._frame.aggregate([], self._aggregates(to_agg)))
+
+    def _aggregates(self, items: Any) -> list[Any]:
+        found = self._columns(items)
+        if not found:
+            raise _native.GarValueError("agg needs at least one aggregate")
+        return found
+
+    def _agg_each(self, keys: list[Any], cols: Any, function: str, *args: Any) -> DataFrame:
+        """The same aggregate over several columns, under the columns' names."""
+        chosen = cols
+        if not cols:
+            key_names = {key.name() for key in keys}
+            chosen = [name for name in self._frame.column_names() if name not in key_names]
+        columns = self._columns(chosen)
+        aggs = [_native.call(function, column, *args).alias(column.name()) for column in columns]
+        return DataFrame._of(self._frame.aggregate(keys, aggs))
+
+    def sum(self, *cols: ColumnInput) -> DataFrame:
+        """Sums of some or all columns."""
+        return self._agg_each([], cols, "sum")
+
+    def product(self, *cols: ColumnInput) -> DataFrame:
+        return self._agg_each([], cols, "product")
+
+    def mean(self, *cols: ColumnInput) -> DataFrame:
+        """Means of some or all columns."""
+        return self._agg_each([], cols, "mean")
+
+    def min(self, *cols: ColumnInput) -> DataFrame:
+        """Least values of some or all columns."""
+        return self._agg_each([], cols, "min")
+
+    def max(self, *cols: ColumnInput) -> DataFrame:
+        """Greatest values of some or all columns."""
+        return self._agg_each([], cols, "max")
+
+    def stddev(self, *cols: ColumnInput, ddof: int = 1) -> DataFrame:
+        """Standard deviations, divided by n - ddof."""
+        return self._agg_each([], cols, "stddev", ddof)
+
+    def var(self, *cols: ColumnInput, ddof: int = 1) -> DataFrame:
+        """Variances, divided by n - ddof."""
+        return self._agg_each([], cols, "var", ddof)
+
+    def any_value(self, *cols: ColumnInput) -> DataFrame:
+        """Some value of each column."""
+        return self._agg_each([], cols, "any_value")
+
+    def count_distinct(self, *cols: ColumnInput) -> DataFrame:
+        """Different values of each column, nulls not counted."""
+        return self._agg_each([], cols, "count_distinct")
+
+    def count(self, *cols: ColumnInput) -> DataFrame:
+        """Values that are not null in some columns; without columns, or with "*", the rows, as column "count"."""
+        if not cols or (len(cols) == 1 and (cols[0] is ALL_COLUMNS or cols[0] == "*" or cols[0] is None)):
+            return DataFrame._of(self._frame.aggregate([], [_native.call("count").alias("count")]))
+        return self._agg_each([], cols, "count")
+
+    # ---- partitions and batches: there is one partition
+
+    def num_partitions(self) -> int:
+        return 1
+
+    def repartition(self, num: int | None, *partition_by: ColumnInput) -> DataFrame:
+        """The same rows: work is cut by the engine as it runs."""
+        return self
+
+    def into_partitions(self, num: int) -> DataFrame:
+        """The same rows: work is cut by the engine as it runs."""
+        return self
+
+    def into_batches(self, batch_size: int) -> DataFrame:
+        """The same rows, handed out in batches of exactly so many (the last may have fewer)."""
+        if batch_size < 1:
+            raise _native.GarValueError(f"a batch has at least one row, got {batch_size}")
+        made = DataFrame._of(self._frame, self._is_collected)
+        made._batch_rows = batch_size
+        return made
+
+    # ---- running
+
+    def collect(self, num_preview_rows: int | None = None, timeout: float | None = None) -> DataFrame:
+        """Run, and keep the rows in memory; later uses of this frame start from them. timeout is in seconds."""
+        if not self._is_collected:
+            self._frame = self._frame.collect(0 if timeout is None else max(1, int(timeout * 1000)))
+            self._is_collected = True
+        self._preview_rows = num_preview_rows
+        return self
+
+    def _run(self, as_view: bool = False) -> Any:
+        return self._frame.run(self._batch_rows, 0, as_view)
+
+    def count_rows(self) -> int:
+        """How many rows there are."""
+        known = self._frame.known_rows()
+        return known if known >= 0 else self._frame.count_rows()
+
+    def __len__(self) -> int:
+        if not self._is_collected:
+            raise RuntimeError("the frame has not run yet: use collect() before len(), or count_rows()")
+        return self._frame.known_rows()
+
+    def to_pydict(self) -> dict[str, list[Any]]:
+        """Run; a dict of lists."""
+        self.collect(self._preview_rows)
+        return dict(zip(self._frame.column_names(), self._run(as_view=True).lists()))
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """Run; a list of dicts."""
+        from gar.recordbatch import _rows
+
+        self.collect(self._preview_rows)
+        return _rows(self._frame.column_names(), self._run(as_view=True).lists(), self._frame.known_rows())
+
+    def iter_rows(self, results_buffer_size: Any = "num_cpus", column_format: str = "python") -> Iterator[dict[str, Any]]:
+        """Rows as dicts, while the query runs."""
+        if column_format != "python":
+            raise _native.GarUnsupportedError(f"iter_rows does not support column_format={column_format!r}")
+        names = self._frame.column_names()
+        for batch in self._run(as_view=True):
+            if not names:
+                yield from ({} for _ in range(len(batch)))
+            for row in zip(*batch.field_lists()):
+                yield dict(zip(names, row))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return self.iter_rows()
+
+    def iter_partitions(self, results_buffer_size: Any = "num_cpus") -> Iterator[RecordBatch]:
+        """Record batches, while the query runs."""
+        from gar.recordbatch import RecordBatch
+
+        for batch in self._run():
+            yield RecordBatch(batch)
+
+    def to_arrow_iter(self, results_buffer_size: Any = "num_cpus") -> Iterator[Any]:
+        """pyarrow record batches, while the query runs."""
+        import pyarrow
+
+        for batch in self._run():
+            yield pyarrow.record_batch(batch)
+
+    def to_arrow(self) -> Any:
+        """Run; a pyarrow table with large_string and large_binary."""
+        import pyarrow
+
+        schema = pyarrow.schema(self.schema())
+        return pyarrow.Table.from_batches([pyarrow.record_batch(batch) for batch in self._run()], schema)
+
+    def to_pandas(self, nullable: bool = False, coerce_temporal_nanoseconds: bool = False) -> Any:
+        """Run; a pandas frame. Integers with nulls become float64, as pandas users expect, or with
+        nullable=True pandas' own nullable types."""
+        table = self.to_arrow()
+        if not nullable:
+            return table.to_pandas(coerce_temporal_nanoseconds=coerce_temporal_nanoseconds)
+        return table.to_pandas(
+            coerce_temporal_nanoseconds=coerce_temporal_nanoseconds, types_mapper=_nullable_types().get
+        )
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> object:
+        frame, as_view = self._frame, False
+        if requested_schema is not None:
+            frame, as_view = _requested(frame, _native.schema_types(requested_schema))
+        return frame.stream(self._batch_rows, as_view)
+
+    def __arrow_c_schema__(self) -> object:
+        return self._frame.arrow_schema()
+
+    # ---- writing
+
+    def write_parquet(
+        self,
+        root_dir: str | os.PathLike[str],
+        compression: str | None = "snappy",
+        write_mode: str = "append",
+        partition_cols: Any = None,
+        io_config: Any = None,
+        single_file: bool = False,
+        row_group_rows: int = 0,
+    ) -> DataFrame:
+        """Run, and write Parquet files; a frame of their paths. The folder shows all of the files or none."""
+        args = _write_args(root_dir, "none" if compression is None else compression, write_mode, partition_cols)
+        made = self._frame.write_parquet(*args, single_file, None, True, row_group_rows)
+        return DataFrame._of(made, is_collected=True)
+
+    def write_csv(
+        self,
+        root_dir: str | os.PathLike[str],
+        write_mode: str = "append",
+        partition_cols: Any = None,
+        io_config: Any = None,
+        delimiter: str | None = None,
+        quote: str | None = None,
+        escape: str | None = None,
+        header: bool | None = True,
+        date_format: str | None = None,
+        timestamp_format: str | None = None,
+        compression: str | None = None,
+        single_file: bool = False,
+    ) -> DataFrame:
+        """Run, and write CSV files; a frame of their paths. The folder shows all of the files or none."""
+        for name, value, default in (
+            ("quote", quote, '"'),
+            ("escape", escape, '"'),
+            ("date_format", date_format, None),
+            ("timestamp_format", timestamp_format, None),
+        ):
+            if value is not None and value != default:
+                raise _native.GarUnsupportedError(f"write_csv does not support {name}={value!r}")
+        args = _write_args(root_dir, "none" if compression is None else compression, write_mode, partition_cols)
+        made = self._frame.write_csv(*args, single_file, delimiter, header is not False, 0)
+        return DataFrame._of(made, is_collected=True)
+
+    # ---- looking
+
+    def explain(self, show_all: bool = False, format: str = "ascii", simple: bool = False, file: Any = None) -> None:
+        """Print the logical plan; with show_all also the optimized and the physical one."""
+        if format != "ascii":
+            raise _native.GarUnsupportedError(f"explain does not support format={format!r}")
+        titles = ("Logical plan", "Optimized plan", "Physical plan")
+        parts = []
+        for stage in (0, 1, 2) if show_all else (0,):
+            parts.append(f"== {titles[stage]} ==\n\n{self._frame.explain(stage).rstrip()}\n")
+        text = "\n".join(parts)
+        if not show_all:
+            text += "\nexplain(show_all=True) shows the optimized and physical plans too.\n"
+        print(text, file=file)
+
+    def _table(self, html: bool, rows: int, cell_width: int = _CELL_WIDTH) -> str:
+        width = 0 if html else _width()
+        if self._is_collected:
+            return self._frame.table(html, rows, cell_width, width, self._frame.known_rows())
+        preview = self._frame.limit(0, rows).collect()
+        return preview.table(html, rows, cell_width, width, self._frame.known_rows())
+
+    def show(
+        self,
+        n: int = 8,
+        format: str | None = None,
+        verbose: bool = False,
+        max_width: int = _CELL_WIDTH,
+        align: str = "left",
+        columns: Any = None,
+    ) -> None:
+        """Run what the first n rows need and print them as a table."""
+        if n < 0:
+            raise _native.GarValueError(f"show cannot print {n} rows")
+        if format not in (None, "default", "fancy"):
+            raise _native.GarUnsupportedError(f"show does not support format={format!r}")
+        if _in_notebook():
+            from IPython.display import HTML, display
+
+            display(HTML(self._table(True, n, max_width)))
+        else:
+            print(self._table(False, n, max_width))
+
+    def __repr__(self) -> str:
+        return self._preview(html=False)
+
+    def _repr_html_(self) -> str:
+        return self._preview(html=True)
+
+    def _preview(self, html: bool) -> str:
+        rows = context.preview_rows() if self._preview_rows is None else self._preview_rows
+        if self._is_collected:
+            return self._table(html, rows)
+        text = self._frame.empty().table(html, 0, _CELL_WIDTH, 0 if html else _width(), 0)
+        note = "(not run yet: use collect() or show())"
+        if html:
+            return f"{text}<small>{note}</small>"
+        lines = [line for line in text.rstrip("\n").split("\n") if not line.startswith("(")]
+        return "\n".join([*lines, note])
+
+
+class GroupedDataFrame:
+    """Groups of a frame, waiting for their aggregates."""
+
+    __module__ = "gar"
+    __slots__ = ("_df", "_keys")
+
+    def __init__(self, df: DataFrame, keys: list[Any]) -> None:
+        self._df = df
+        self._keys = keys
+
+    def agg(self, *to_agg: Any) -> DataFrame:
+        """One row for each group: its keys and the aggregates."""
+        return DataFrame._of(self._df._frame.aggregate(self._keys, self._df._aggregates(to_agg)))
+
+    def sum(self, *cols: ColumnInput) -> DataFrame:
+        return self._df._agg_each(self._keys, cols, "sum")
+
+    def product(self, *cols: ColumnInput) -> DataFrame:
+        return self._df._agg_each(self._keys, cols, "product")
+
+    def mean(self, *cols: ColumnInput) -> DataFrame:
+        return self._df._agg_each(self._keys, cols, "mean")
+
+    avg = mean
+
+    def min(self, *cols: ColumnInput) -> DataFrame:
+        return self._df._agg_each(self._keys, cols, "min")
+
+    def max(self, *cols: ColumnInput) -> DataFrame:
+        return self._df._agg_each(self._keys, cols, "max")
+
+    def stddev(self, *cols: ColumnInput, ddof: int = 1) -> DataFrame:
+        return self._df._agg_each(self._keys, cols, "stddev", ddof)
+
+    def var(self, *cols: ColumnInput, ddof: int = 1) -> DataFrame:
+        return self._df._agg_each(self._keys, cols, "var", ddof)
+
+    def any_value(self, *cols: ColumnInput) -> DataFrame:
+        return self._df._agg_each(self._keys, cols, "any_value")
+
+    def count_distinct(self, *cols: ColumnInput) -> DataFrame:
+        return self._df._agg_each(self._keys, cols, "count_distinct")
+
+    def count(self, *cols: ColumnInput) -> DataFrame:
+        """Values that are not null in some or all columns of each group; "*" counts rows."""
+        if len(cols) == 1 and (cols[0] is ALL_COLUMNS or cols[0] == "*"):
+            return self.agg(_native.call("count").alias("count"))
+        return self._df._agg_each(self._keys, cols, "count")
+
+    def __repr__(self) -> str:
+        return f"GroupedDataFrame(by {', '.join(key.name() for key in self._keys)})"
+
+
+def concat(dfs: list[DataFrame]) -> DataFrame:
+    """The rows of several frames of the same schema, one after the other."""
+    dfs = list(dfs)
+    if not dfs:
+        raise _native.GarValueError("concat needs at least one frame")
+    for df in dfs:
+        if not isinstance(df, DataFrame):
+            raise _native.GarTypeError(f"concat takes frames, got {type(df).__name__}")
+    return dfs[0] if len(dfs) == 1 else DataFrame._of(_native.concat([df._frame for df in dfs]))
+
+
+def _as_value(item: Any) -> Any:
+    """Where values are wanted a text is a value; an open when() ends in null."""
+    return item.end() if hasattr(item, "otherwise") else item
+
+
+def _aliased(item: Any, name: str) -> Any:
+    return (item if isinstance(item, Expression) else _native.literal(item)).alias(name)
+
+
+def _names(item: Any) -> list[str]:
+    if isinstance(item, (list, tuple)):
+        return [name for part in item for name in _names(part)]
+    if isinstance(item, Expression):
+        return [item.name()]
+    if not isinstance(item, str):
+        raise _native.GarTypeError(f"a column name must be str, got {type(item).__name__}")
+    return [item]
+
+
+def _flags(given: bool | list[bool] | None, count: int) -> list[bool] | None:
+    if given is None:
+        return None
+    if isinstance(given, bool):
+        return [given] * count
+    return list(given)
+
+
+def _write_args(path: Any, compression: str, write_mode: str, partition_cols: Any) -> tuple[str, str, bool]:
+    if partition_cols:
+        raise _native.GarUnsupportedError("writing by partition_cols is not supported")
+    if write_mode not in ("append", "overwrite"):
+        raise _native.GarValueError(f"write_mode must be 'append' or 'overwrite', got {write_mode!r}")
+    return os.path.expanduser(os.fspath(path)), compression, write_mode == "overwrite"
+
+
+def _requested(frame: Any, fields: Any) -> tuple[Any, bool]:
+    """The frame in the types that a consumer asks for, as far as they can be had."""
+    if isinstance(fields, str):
+        raise _native.GarTypeError("the requested schema is a single type, not a schema of columns")
+    names, types = frame.column_names(), frame.column_types()
+    if [name for name, _, _ in fields] != names:
+        raise _native.GarValueError("the requested schema has other columns than the frame")
+    as_view = any(form in ("vu", "vz") for _, _, form in fields)
+    if [text for _, text, _ in fields] != types:
+        columns = []
+        for (name, want, _), have in zip(fields, types):
+            column = _native.column(name)
+            columns.append(column if want == have else column.cast(want).alias(name))
+        frame = frame.select(columns)
+    return frame, as_view
+
+
+def _width() -> int:
+    """Columns of the terminal."""
+    try:
+        return max(40, os.get_terminal_size(1).columns)
+    except OSError:
+        try:
+            return max(40, int(os.environ["COLUMNS"]))
+        except (KeyError, ValueError):
+            return _PLAIN_WIDTH
+
+
+def _in_notebook() -> bool:
+    import sys
+
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and hasattr(shell, "kernel")
+
+
+def _nullable_types() -> dict[Any, Any]:
+    import pandas
+    import pyarrow
+
+    return {
+        pyarrow.bool_(): pandas.BooleanDtype(),
+        pyarrow.int8(): pandas.Int8Dtype(),
+        pyarrow.int16(): pandas.Int16Dtype(),
+        pyarrow.int32(): pandas.Int32Dtype(),
+        pyarrow.int64(): pandas.Int64Dtype(),
+        pyarrow.uint8(): pandas.UInt8Dtype(),
+        pyarrow.uint16(): pandas.UInt16Dtype(),
+        pyarrow.uint32(): pandas.UInt32Dtype(),
+        pyarrow.uint64(): pandas.UInt64Dtype(),
+        pyarrow.float32(): pandas.Float32Dtype(),
+        pyarrow.float64(): pandas.Float64Dtype(),
+        pyarrow.large_string(): pandas.StringDtype(),
+    }

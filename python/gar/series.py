@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Series: one column in memory."""
+
+from __future__ import annotations
+
+from gar import _native
+from gar.datatype import DataType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+# Arrow formats whose values numpy can look at, and numpy's name of them.
+_NUMPY_TYPES = {
+    "c": "<i1",
+    "C": "<u1",
+    "s": "<i2",
+    "S": "<u2",
+    "i": "<i4",
+    "I": "<u4",
+    "l": "<i8",
+    "L": "<u8",
+    "f": "<f4",
+    "g": "<f8",
+    "tss:": "<M8[s]",
+    "tsm:": "<M8[ms]",
+    "tsu:": "<M8[us]",
+    "tsn:": "<M8[ns]",
+    "tDs": "<m8[s]",
+    "tDm": "<m8[ms]",
+    "tDu": "<m8[us]",
+    "tDn": "<m8[ns]",
+}
+
+
+class _View:
+    """An array's memory as numpy reads it; numpy keeps this object, and so the array, alive."""
+
+    __slots__ = ("__array_interface__", "_owner")
+
+    def __init__(self, owner: Any, typestr: str, address: int, length: int) -> None:
+        self._owner = owner
+        data = (address, True)
+        self.__array_interface__ = {"version": 3, "typestr": typestr, "shape": (length,), "data": data}
+
+
+class Series:
+    """One column in memory, with a name."""
+
+    __module__ = "gar"
+    __slots__ = ("_array", "_name")
+
+    def __init__(self, name: str, array: Any) -> None:
+        self._name = name
+        self._array = array
+
+    # ---- making
+
+    @classmethod
+    def from_pylist(cls, data: list[Any], name: str = "list_series", dtype: Any = None) -> Series:
+        """From Python objects; the type is the one that holds all of them, or dtype."""
+        made = cls(name, _native.array(data if isinstance(data, (list, tuple)) else list(data)))
+        return made if dtype is None else made.cast(dtype)
+
+    @classmethod
+    def from_numpy(cls, data: Any, name: str = "numpy_series") -> Series:
+        """From a one-dimensional numpy array, without a copy where layouts agree."""
+        return cls(name, _native.array(data))
+
+    @classmethod
+    def from_arrow(cls, array: Any, name: str = "arrow_series", dtype: Any = None) -> Series:
+        """From an array or chunked array of any library that speaks the Arrow C interface."""
+        if not hasattr(array, "__arrow_c_array__") and not hasattr(array, "__arrow_c_stream__"):
+            raise _native.GarTypeError(f"from_arrow takes an Arrow array, got {type(array).__name__}")
+        made = cls(name, _native.array(array))
+        return made if dtype is None else made.cast(dtype)
+
+    @classmethod
+    def from_pandas(cls, data: Any, name: str = "pd_series") -> Series:
+        """From a pandas Series; its NaN is null."""
+        from gar.convert import _pandas_column
+
+        return cls(name, _native.array(_pandas_column(data)))
+
+    # ---- looking
+
+    def name(self) -> str:
+        return self._name
+
+    def rename(self, name: str) -> Series:
+        return Series(name, self._array)
+
+    def datatype(self) -> DataType:
+        return DataType._known(self._array.type_text())
+
+    def null_count(self) -> int:
+        return self._array.null_count()
+
+    def to_pylist(self) -> list[Any]:
+        return self._array.to_list()
+
+    def to_arrow(self) -> Any:
+        """As a pyarrow array."""
+        import pyarrow
+
+        return pyarrow.array(self)
+
+    def to_numpy(self) -> Any:
+        """As a numpy array: without a copy when there are no nulls. Integers with nulls become float64 with NaN,
+        times with nulls have NaT; texts, decimals and times of day become objects."""
+        import numpy
+
+        form, values, validity, offset = self._array.buffers()
+        count = len(self._array)
+        valid = None
+        if validity:
+            valid = self._bits(numpy, validity, offset, count)
+        if form == "b":
+            bits = self._bits(numpy, values, offset, count)
+            return bits if valid is None else numpy.array(self.to_pylist(), dtype=object)
+        if form == "tdD":
+            days = self._look(numpy, "<i4", values, offset, count)
+            return _with_nat(numpy, days.astype("datetime64[D]"), valid)
+        typestr = _NUMPY_TYPES.get(form[:4] if form.startswith("ts") else form)
+        if typestr is None:
+            made = numpy.empty(count, dtype=object)
+            made[:] = self.to_pylist()
+            return made
+        found = self._look(numpy, typestr, values, offset, count)
+        if valid is None:
+            return found
+        if typestr[1] in "Mm":
+            return _with_nat(numpy, found, valid)
+        found = found.astype(found.dtype if typestr[1] == "f" else numpy.float64)
+        found[~valid] = numpy.nan
+        return found
+
+    def _look(self, numpy: Any, typestr: str, address: int, offset: int, count: int) -> Any:
+        if count == 0:
+            return numpy.empty(0, dtype=typestr)
+        step = numpy.dtype(typestr).itemsize
+        return numpy.asarray(_View(self._array, typestr, address + offset * step, count))
+
+    def _bits(self, numpy: Any, address: int, offset: int, count: int) -> Any:
+        if count == 0:
+            return numpy.empty(0, dtype=bool)
+        first, skip = divmod(offset, 8)
+        packed = numpy.asarray(_View(self._array, "|u1", address + first, (skip + count + 7) // 8))
+        return numpy.unpackbits(packed, bitorder="little")[skip : skip + count].astype(bool)
+
+    def to_pandas(self) -> Any:
+        import pandas
+
+        return pandas.Series(self.to_numpy(), name=self._name)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        found = self.to_numpy()
+        return found if dtype is None else found.astype(dtype)
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        return self._array.__arrow_c_array__()
+
+    def __arrow_c_schema__(self) -> object:
+        return self._array.__arrow_c_schema__()
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._array.to_list())
+
+    def __getitem__(self, i: int) -> Any:
+        if not isinstance(i, int):
+            raise TypeError("rows of a series are reached by number")
+        count = len(self._array)
+        if not -count <= i < count:
+            raise IndexError(f"row {i} of a series of {count} rows")
+        return self._array[i if i >= 0 else i + count]
+
+    def __repr__(self) -> str:
+        shown = self._array.to_list() if len(self) <= 20 else [*(self[i] for i in range(20)), "..."]
+        return f"Series({self._name!r}, {self.datatype()}, {len(self)} rows)\n{shown!r}"
+
+    # ---- computing: by the engine, over a frame of these columns
+
+    def _eval(self, make: Callable[..., Any], *others: Any) -> Series:
+        names = ["a", *(f"b{i}" for i, other in enumerate(others) if isinstance(other, Series))]
+        arrays = [self._array, *(other._array for other in others if isinstance(other, Series))]
+        columns = iter(_native.column(name) for name in names)
+        own = next(columns)
+        args = [next(columns) if isinstance(other, Series) else other for other in others]
+        frame = _native.from_columns(names, arrays).select([make(own, *args).alias("a")])
+        batches = list(frame.run(max(len(self), 1), 0, True))
+        return Series(self._name, batches[0].fields()[0] if batches else _empty(frame))
+
+    def cast(self, dtype: Any) -> Series:
+        """The values as another type; one that does not fit is an error."""
+        return self._eval(lambda a: a.cast(dtype))
+
+    def is_null(self) -> Series:
+        return self._eval(lambda a: a.is_null())
+
+    def not_null(self) -> Series:
+        return self._eval(lambda a: a.not_null())
+
+    def fill_null(self, value: Any) -> Series:
+        return self._eval(lambda a, b: a.fill_null(b), value)
+
+    def __add__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: a + b, other)
+
+    def __sub__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: a - b, other)
+
+    def __mul__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: a * b, other)
+
+    def __truediv__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: a / b, other)
+
+    def __mod__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: a % b, other)
+
+    def __eq__(self, other: object) -> Series:  # type: ignore[override]
+        return self._eval(lambda a, b: a == b, other)
+
+    def __ne__(self, other: object) -> Series:  # type: ignore[override]
+        return self._eval(lambda a, b: a != b, other)
+
+    def __lt__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: a < b, other)
+
+    def __le__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: a <= b, other)
+
+    def __gt__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: a > b, other)
+
+    def __ge__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: a >= b, other)
+
+    def __and__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: a & b, other)
+
+    def __or__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: a | b, other)
+
+    def __invert__(self) -> Series:
+        return self._eval(lambda a: ~a)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _with_nat(numpy: Any, values: Any, valid: Any) -> Any:
+    if valid is None:
+        return values
+    values = values.copy()
+    values[~valid] = numpy.array("NaT", dtype=values.dtype)
+    return values
+
+
+def _empty(frame: Any) -> Any:
+    """A column without rows of a one-column frame's type."""
+    return _native.empty_column(frame)
