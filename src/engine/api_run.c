@@ -247,8 +247,8 @@ static void release_for_stream(void *context)
 enum gar_status gar_result_to_stream(struct gar_result *result, enum gar_text_encoding encoding,
                                      struct ArrowArrayStream *out, struct gar_error *err)
 {
-    static const struct gar_stream_source source = {pull_for_stream, cancel_for_stream,
-                                                    release_for_stream};
+    static const struct gar_stream_source source = {
+        .next = pull_for_stream, .cancel = cancel_for_stream, .release = release_for_stream};
     struct gar_memory *memory = gar_memory_ref(&result->account->memory);
     const struct gar_arrow_export_options options = {.layout = layout_of(encoding),
                                                      .memory = memory};
