@@ -7,6 +7,8 @@
 #include "base/alloc.h"
 #include "engine/session_priv.h"
 #include "exec/exec.h"
+#include "formats/csv/csv_writer.h"
+#include "formats/json/json_writer.h"
 #include "optimize/optimize.h"
 #include "os/clock.h"
 #include "sources/sources.h"
@@ -441,4 +443,75 @@ enum gar_status gar_frame_write_csv(const struct gar_frame *frame, const char *p
                                     struct gar_error *err)
 {
     return write_frame(frame, path, gar_csv_sink_new, write, options, out, err);
+}
+
+/* ---- text --------------------------------------------------------------------------------------------------------- */
+
+/* Rows turned into text at once: bounds the text in memory. */
+#define TEXT_ROWS 8192
+
+struct text_out {
+    enum gar_text_format format;
+    struct gar_csv_writer_options csv;
+    int (*write)(const char *data, int64_t bytes, void *context);
+    void *context;
+    struct gar_strbuf text;
+};
+
+static enum gar_status flush_text(struct text_out *out, struct gar_error *err)
+{
+    const int failed =
+        out->text.size == 0 ? 0 : out->write(out->text.data, out->text.size, out->context);
+    gar_strbuf_clear(&out->text);
+    return failed == 0
+               ? GAR_OK
+               : gar_error_set(err, GAR_ERR_CALLBACK, "writing the rows failed (%d)", failed);
+}
+
+static enum gar_status write_rows(struct text_out *out, const struct gar_batch *batch,
+                                  struct gar_memory *memory, struct gar_error *err)
+{
+    for (int64_t at = 0; at < batch->rows; at += TEXT_ROWS) {
+        struct gar_batch *part = NULL;
+        GAR_TRY(gar_batch_slice(batch, at, gar_min_i64(TEXT_ROWS, batch->rows - at), &part, err));
+        const enum gar_status status =
+            out->format == GAR_FORMAT_CSV
+                ? gar_csv_write_batch(part, &out->csv, memory, &out->text, err)
+                : gar_json_write_batch(part, memory, &out->text, err);
+        gar_batch_unref(part);
+        GAR_TRY(status);
+        GAR_TRY(flush_text(out, err));
+    }
+    return GAR_OK;
+}
+
+enum gar_status gar_frame_write_text(const struct gar_frame *frame, enum gar_text_format format,
+                                     const struct gar_run_options *options,
+                                     int (*write)(const char *data, int64_t bytes, void *context),
+                                     void *context, struct gar_error *err)
+{
+    struct text_out out = {.format = format, .csv = {',', '"'}, .write = write, .context = context};
+    struct gar_result *result = NULL;
+    if (format != GAR_FORMAT_CSV && format != GAR_FORMAT_JSON) {
+        return gar_error_set(
+            err, GAR_ERR_VALUE,
+            "rows are written as CSV or JSON; tables are made by gar_frame_to_table");
+    }
+    GAR_TRY(gar_frame_run(frame, options, &result, err));
+    enum gar_status status = GAR_OK;
+    if (format == GAR_FORMAT_CSV) {
+        status = gar_csv_write_header(result->schema, &out.csv, &out.text, err);
+        status = status == GAR_OK ? flush_text(&out, err) : status;
+    }
+    while (status == GAR_OK) {
+        struct gar_batch *batch = NULL;
+        status = next_batch(result, &batch, err);
+        if (status == GAR_OK) {
+            status = write_rows(&out, batch, &result->account->memory, err);
+            gar_batch_unref(batch);
+        }
+    }
+    gar_strbuf_destroy(&out.text);
+    gar_result_release(result);
+    return status == GAR_EOF ? GAR_OK : status;
 }
