@@ -87,7 +87,7 @@ static enum gar_status cut_sample(const struct gar_csv_format *format, struct sa
         enum gar_csv_state state = GAR_CSV_RECORD_START;
         struct gar_csv_split_result split;
         gar_csv_split(out_dialect, data, *out_start, sample->bytes, &state, &split);
-        if (split.last_end >= 0) {
+        if (split.record_ends > format->has_header) { /* one record besides the header */
             *out_end = split.last_end;
             return GAR_OK;
         }
@@ -186,10 +186,13 @@ static int64_t total_bytes(const struct gar_path_list *files)
 
 /* ---- schema ---- */
 
-static bool is_neutral_name(const char *name, int64_t i)
+/* "column_" and digits. */
+static bool is_neutral_name(const char *name)
 {
-    char neutral[32];
-    return strcmp(name, gar_csv_column_name(i, neutral, (int64_t)sizeof neutral)) == 0;
+    static const char stem[] = "column_";
+    const size_t bytes = sizeof stem - 1;
+    return strncmp(name, stem, bytes) == 0 && name[bytes] != '\0' &&
+           strspn(name + bytes, "0123456789") == strlen(name + bytes);
 }
 
 /* Without a header, a schema with other names names the columns in order. */
@@ -199,10 +202,8 @@ static bool names_in_order(const struct gar_csv_options *options)
         return false;
     }
     for (int64_t i = 0; i < options->schema_count; i++) {
-        for (int64_t k = 0; k < options->schema_count; k++) {
-            if (is_neutral_name(options->schema_names[i], k)) {
-                return false;
-            }
+        if (is_neutral_name(options->schema_names[i])) {
+            return false;
         }
     }
     return true;

@@ -11,6 +11,9 @@
 #include "expr/program.h"
 #include "sources/csv_provider_priv.h"
 
+/* A file's first block has room for a byte-order mark at least. */
+#define HEAD_BYTES 4
+
 /* One file's parser, shared by its units. */
 struct csv_file {
     int64_t refs;                  /* atomic */
@@ -249,6 +252,9 @@ static enum gar_status read_text(struct csv_scan *scan, struct text *text, struc
 {
     /* A long record doubles the block until it fits. */
     int64_t want = gar_max_i64(scan->block_bytes, scan->carry_bytes);
+    if (!scan->is_started) {
+        want = gar_max_i64(want, HEAD_BYTES);
+    }
     if (scan->left_bytes >= 0) {
         want = gar_min_i64(want, scan->left_bytes + 1); /* one more, to see the end */
     }
@@ -363,6 +369,7 @@ static enum gar_status next_block(struct csv_scan *scan, struct text *text, stru
 {
     GAR_TRY(read_text(scan, text, err));
     GAR_TRY(cut_text(scan, text, err));
+    GAR_TRY(keep_carry(scan, text, err));
     int64_t at = text->start;
     if (text->end > at && scan->file == NULL) {
         GAR_TRY(read_header(scan, text, &at, err));
@@ -370,9 +377,7 @@ static enum gar_status next_block(struct csv_scan *scan, struct text *text, stru
     if (text->end > at && scan->file != NULL) {
         GAR_TRY(make_unit(scan, text, at, out, err));
     }
-    scan->line += text->lines;
-    GAR_TRY(keep_carry(scan, text, err));
-    scan->line -= scan->carry_lines;
+    scan->line += text->lines - scan->carry_lines;
     return GAR_OK;
 }
 
