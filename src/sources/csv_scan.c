@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CSV scan. `next` runs in order on the IO pool: it reads about block_bytes of text, finds where the last record in it ends, and
- * gives that much as a unit; the rest goes in front of the next block. `decode` parses units on any number of threads.
+/* The CSV scan. `next` runs in order on the IO pool: it reads about block_bytes of text, finds where the last record
+ * in it ends, and gives that much as a unit; the rest goes in front of the next block. `decode` parses units on any
+ * number of threads.
  *
- * A file's first block also gives its dialect, its header and with it the place of each wanted column, so the files of one scan may
- * order their columns differently. Rows that the filter drops leave through the batch's selection. */
+ * A file's first block also gives its dialect, its header and with it the place of each wanted column, so the files
+ * of one scan may order their columns differently. Rows that the filter drops leave through the batch's selection. */
 #include <string.h>
 
 #include "arrow/value.h"
