@@ -209,7 +209,8 @@ static enum gar_status offer_used_entries(struct pick_state *state, const struct
 static enum gar_status pick_texts(struct pick_state *state, const uint32_t *groups, const struct gar_column *argument,
                                   int64_t rows, struct gar_error *err)
 {
-    if (groups == NULL && argument->encoding == GAR_DICTIONARY && argument->dictionary->length <= rows) {
+    if (groups == NULL && argument->encoding == GAR_DICTIONARY && argument->dictionary->length <= rows &&
+        state->head.spec.kind != GAR_AGGREGATE_ANY_VALUE) {
         return offer_used_entries(state, argument, rows, err);
     }
     struct gar_feed feed;
