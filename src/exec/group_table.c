@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Group tables: linear probing over slots, batch hashing with prefetch, and the caches for dictionary codes. */
+/* Group tables: linear probing over slots, batch hashing with prefetch, and the caches for
+ * dictionary codes. */
 #include "exec/group_table.h"
 
 #include "base/alloc.h"
@@ -7,8 +8,8 @@
 enum {
     FIRST_SLOTS = 64,
     PREFETCH_FROM_BYTES = 1 << 18, /* smaller tables lie in L2 anyway */
-    CODES_MAX = 1 << 16,           /* entries of a dictionary that one batch may make us map, at least */
-    PAIR_ENTRIES_MAX = 1024,       /* entries of a dictionary in a key of several columns */
+    CODES_MAX = 1 << 16,     /* entries of a dictionary that one batch may make us map, at least */
+    PAIR_ENTRIES_MAX = 1024, /* entries of a dictionary in a key of several columns */
     PAIR_CELLS_MAX = 1 << 16,
     PAIR_COLUMNS_MAX = 8,
 };
@@ -24,11 +25,11 @@ struct word_slot {
 
 /* What is known of the dictionary that a key column had last. */
 struct code_map {
-    uint64_t dictionary_id;        /* 0: none */
-    struct gar_buffer *map;        /* owned; uint32_t per entry */
-    struct gar_key_layout layout;  /* of the one column; several keys only */
-    struct gar_group_table *ids;   /* owned; entry -> number of the value; several keys only */
-    int32_t shift;                 /* of the number in the index of cells */
+    uint64_t dictionary_id;       /* 0: none */
+    struct gar_buffer *map;       /* owned; uint32_t per entry */
+    struct gar_key_layout layout; /* of the one column; several keys only */
+    struct gar_group_table *ids;  /* owned; entry -> number of the value; several keys only */
+    int32_t shift;                /* of the number in the index of cells */
     int32_t bits;
 };
 
@@ -40,12 +41,13 @@ struct gar_group_table {
     int64_t null_group;       /* is_word: group of null, -1 none yet */
     struct gar_buffer *slots; /* owned; struct word_slot, or uint64_t: hash << 32 | group + 1 */
     int64_t slot_mask;
-    struct gar_buffer *words;    /* owned; is_word: key of each group */
-    struct gar_row_pages pages;  /* else: key row of each group */
-    uint64_t *scratch;           /* owned; GAR_KEY_ROWS key rows */
-    struct code_map *maps;       /* owned; one a key column */
-    struct gar_buffer *cells;    /* owned; uint32_t group of each combination of numbers, NO_GROUP unknown */
-    int32_t cell_bits;           /* of all columns together */
+    struct gar_buffer *words;   /* owned; is_word: key of each group */
+    struct gar_row_pages pages; /* else: key row of each group */
+    uint64_t *scratch;          /* owned; GAR_KEY_ROWS key rows */
+    struct code_map *maps;      /* owned; one a key column */
+    struct gar_buffer
+        *cells;        /* owned; uint32_t group of each combination of numbers, NO_GROUP unknown */
+    int32_t cell_bits; /* of all columns together */
 };
 
 enum gar_status gar_group_table_new(const struct gar_key_layout *layout, struct gar_memory *memory,
@@ -95,9 +97,11 @@ int64_t gar_group_table_count(const struct gar_group_table *table)
 
 /* ---- the table ---- */
 
-static void refill_words(const struct gar_group_table *table, struct word_slot *slots, uint64_t mask)
+static void refill_words(const struct gar_group_table *table, struct word_slot *slots,
+                         uint64_t mask)
 {
-    const uint64_t *words = table->words != NULL ? (const uint64_t *)(const void *)table->words->data : NULL;
+    const uint64_t *words =
+        table->words != NULL ? (const uint64_t *)(const void *)table->words->data : NULL;
     for (int64_t g = 0; g < table->count; g++) {
         if (g == table->null_group) {
             continue;
@@ -135,7 +139,8 @@ static enum gar_status make_room(struct gar_group_table *table, int64_t more, st
         if (table->words == NULL) {
             GAR_TRY(gar_buffer_new(table->memory, bytes, &table->words, err));
         } else if (table->words->size < bytes) {
-            GAR_TRY(gar_buffer_resize(table->words, gar_max_i64(bytes, 2 * table->words->size), err));
+            GAR_TRY(
+                gar_buffer_resize(table->words, gar_max_i64(bytes, 2 * table->words->size), err));
         }
     }
     if (table->slots != NULL && want * 3 <= (table->slot_mask + 1) * 2) {
@@ -143,7 +148,8 @@ static enum gar_status make_room(struct gar_group_table *table, int64_t more, st
     }
     const int64_t slots = gar_max_i64(gar_next_pow2(want * 2), FIRST_SLOTS);
     struct gar_buffer *fresh = NULL;
-    const int64_t slot_bytes = table->is_word ? (int64_t)sizeof(struct word_slot) : (int64_t)sizeof(uint64_t);
+    const int64_t slot_bytes =
+        table->is_word ? (int64_t)sizeof(struct word_slot) : (int64_t)sizeof(uint64_t);
     GAR_TRY(gar_buffer_new_zeroed(table->memory, slots * slot_bytes, &fresh, err));
     if (table->is_word) {
         refill_words(table, (struct word_slot *)(void *)fresh->data, (uint64_t)slots - 1);
@@ -218,8 +224,8 @@ static bool may_have_nulls(const struct gar_column *column)
                                             : column->validity != NULL && column->null_count != 0;
 }
 
-static enum gar_status find_words(struct gar_group_table *table, const struct gar_column *column, int64_t first,
-                                  int64_t rows, uint32_t *out, struct gar_error *err)
+static enum gar_status find_words(struct gar_group_table *table, const struct gar_column *column,
+                                  int64_t first, int64_t rows, uint32_t *out, struct gar_error *err)
 {
     uint64_t keys[GAR_KEY_ROWS];
     uint32_t hashes[GAR_KEY_ROWS];
@@ -239,8 +245,9 @@ static enum gar_status find_words(struct gar_group_table *table, const struct ga
         }
         if (has_nulls) {
             for (int64_t i = 0; i < n; i++) {
-                out[at + i] = is_null_at(column, first + at + i) ? find_null(table)
-                                                                  : find_word(table, keys[i], hashes[i]);
+                out[at + i] = is_null_at(column, first + at + i)
+                                  ? find_null(table)
+                                  : find_word(table, keys[i], hashes[i]);
             }
             continue;
         }
@@ -266,8 +273,8 @@ static enum gar_status need_scratch(struct gar_group_table *table, struct gar_er
     return table->scratch != NULL ? GAR_OK : gar_error_nomem(err, bytes);
 }
 
-static enum gar_status find_rows(struct gar_group_table *table, struct gar_column *const *columns, int64_t first,
-                                 int64_t rows, uint32_t *out, struct gar_error *err)
+static enum gar_status find_rows(struct gar_group_table *table, struct gar_column *const *columns,
+                                 int64_t first, int64_t rows, uint32_t *out, struct gar_error *err)
 {
     const int64_t stride = table->layout->words;
     GAR_TRY(need_scratch(table, err));
@@ -278,10 +285,12 @@ static enum gar_status find_rows(struct gar_group_table *table, struct gar_colum
         const uint64_t *slots = (const uint64_t *)(const void *)table->slots->data;
         if (table->slots->size > PREFETCH_FROM_BYTES) {
             for (int64_t i = 0; i < n; i++) {
-                __builtin_prefetch(&slots[gar_key_hash(table->scratch + i * stride) & (uint64_t)table->slot_mask]);
+                __builtin_prefetch(
+                    &slots[gar_key_hash(table->scratch + i * stride) & (uint64_t)table->slot_mask]);
             }
             for (int64_t i = 0; i < n; i++) {
-                const uint64_t slot = slots[gar_key_hash(table->scratch + i * stride) & (uint64_t)table->slot_mask];
+                const uint64_t slot =
+                    slots[gar_key_hash(table->scratch + i * stride) & (uint64_t)table->slot_mask];
                 if (slot != 0) {
                     __builtin_prefetch(gar_row_pages_at(&table->pages, (uint32_t)slot - 1));
                 }
@@ -294,8 +303,8 @@ static enum gar_status find_rows(struct gar_group_table *table, struct gar_colum
     return GAR_OK;
 }
 
-static enum gar_status find_plain(struct gar_group_table *table, struct gar_column *const *columns, int64_t first,
-                                  int64_t rows, uint32_t *out, struct gar_error *err)
+static enum gar_status find_plain(struct gar_group_table *table, struct gar_column *const *columns,
+                                  int64_t first, int64_t rows, uint32_t *out, struct gar_error *err)
 {
     return table->is_word ? find_words(table, columns[0], first, rows, out, err)
                           : find_rows(table, columns, first, rows, out, err);
@@ -306,7 +315,8 @@ static enum gar_status find_plain(struct gar_group_table *table, struct gar_colu
 static enum gar_status need_maps(struct gar_group_table *table, struct gar_error *err)
 {
     if (table->maps == NULL) {
-        table->maps = (struct code_map *)gar_calloc(table->layout->count, (int64_t)sizeof *table->maps);
+        table->maps =
+            (struct code_map *)gar_calloc(table->layout->count, (int64_t)sizeof *table->maps);
         if (table->maps == NULL) {
             return gar_error_nomem(err, table->layout->count * (int64_t)sizeof *table->maps);
         }
@@ -314,8 +324,8 @@ static enum gar_status need_maps(struct gar_group_table *table, struct gar_error
     return GAR_OK;
 }
 
-static enum gar_status map_room(struct gar_group_table *table, struct code_map *map, int64_t entries,
-                                struct gar_error *err)
+static enum gar_status map_room(struct gar_group_table *table, struct code_map *map,
+                                int64_t entries, struct gar_error *err)
 {
     const int64_t bytes = gar_max_i64(entries, 1) * (int64_t)sizeof(uint32_t);
     map->dictionary_id = 0;
@@ -328,8 +338,8 @@ static enum gar_status map_room(struct gar_group_table *table, struct code_map *
 }
 
 /* One dictionary-encoded key column: codes lead to groups directly. */
-static enum gar_status find_codes(struct gar_group_table *table, struct gar_column *const *columns, int64_t rows,
-                                  uint32_t *out, struct gar_error *err)
+static enum gar_status find_codes(struct gar_group_table *table, struct gar_column *const *columns,
+                                  int64_t rows, uint32_t *out, struct gar_error *err)
 {
     const struct gar_column *column = columns[0];
     GAR_TRY(need_maps(table, err));
@@ -364,8 +374,9 @@ static bool takes_cells(const struct gar_group_table *table, struct gar_column *
         return false;
     }
     for (int64_t c = 0; c < table->layout->count; c++) {
-        const bool is_small = columns[c]->encoding == GAR_CONSTANT || (columns[c]->encoding == GAR_DICTIONARY &&
-                                                                        columns[c]->dictionary->length <= PAIR_ENTRIES_MAX);
+        const bool is_small = columns[c]->encoding == GAR_CONSTANT ||
+                              (columns[c]->encoding == GAR_DICTIONARY &&
+                               columns[c]->dictionary->length <= PAIR_ENTRIES_MAX);
         if (!is_small || table->layout->columns[c].words == 0) {
             return false;
         }
@@ -374,8 +385,8 @@ static bool takes_cells(const struct gar_group_table *table, struct gar_column *
 }
 
 /* Numbers of the entries of the column's dictionary: 1, 2, ... a value; null is 0. */
-static enum gar_status number_entries(struct gar_group_table *table, int64_t c, struct gar_column *column,
-                                      struct gar_error *err)
+static enum gar_status number_entries(struct gar_group_table *table, int64_t c,
+                                      struct gar_column *column, struct gar_error *err)
 {
     struct code_map *map = &table->maps[c];
     const bool is_constant = column->encoding == GAR_CONSTANT;
@@ -404,7 +415,8 @@ static enum gar_status number_entries(struct gar_group_table *table, int64_t c, 
 }
 
 /* Make the cells wide enough for every number. False when they would be too many. */
-static enum gar_status fit_cells(struct gar_group_table *table, bool *out_fits, struct gar_error *err)
+static enum gar_status fit_cells(struct gar_group_table *table, bool *out_fits,
+                                 struct gar_error *err)
 {
     bool fits = table->cells != NULL;
     int32_t shift = 0;
@@ -439,7 +451,8 @@ static enum gar_status fit_cells(struct gar_group_table *table, bool *out_fits, 
 }
 
 /* out[i] += number of row i's entry. */
-static void add_numbers(const struct code_map *map, const struct gar_column *column, int64_t rows, uint32_t *out)
+static void add_numbers(const struct code_map *map, const struct gar_column *column, int64_t rows,
+                        uint32_t *out)
 {
     const uint32_t *numbers = (const uint32_t *)(const void *)map->map->data;
     if (column->encoding == GAR_CONSTANT) {
@@ -461,8 +474,9 @@ static void add_numbers(const struct code_map *map, const struct gar_column *col
 }
 
 /* Several small dictionaries. *out_done false: the product is too large, nothing was looked up. */
-static enum gar_status find_cells(struct gar_group_table *table, struct gar_column *const *columns, int64_t rows,
-                                  uint32_t *out, bool *out_done, struct gar_error *err)
+static enum gar_status find_cells(struct gar_group_table *table, struct gar_column *const *columns,
+                                  int64_t rows, uint32_t *out, bool *out_done,
+                                  struct gar_error *err)
 {
     GAR_TRY(need_maps(table, err));
     for (int32_t pass = 0; pass < 2; pass++) {
@@ -493,7 +507,8 @@ static enum gar_status find_cells(struct gar_group_table *table, struct gar_colu
     return GAR_OK;
 }
 
-enum gar_status gar_group_table_find(struct gar_group_table *table, struct gar_column *const *columns, int64_t rows,
+enum gar_status gar_group_table_find(struct gar_group_table *table,
+                                     struct gar_column *const *columns, int64_t rows,
                                      uint32_t *out_groups, struct gar_error *err)
 {
     if (rows == 0) {
@@ -515,9 +530,10 @@ enum gar_status gar_group_table_find(struct gar_group_table *table, struct gar_c
 
 /* ---- merging and output ---- */
 
-enum gar_status gar_group_table_absorb(struct gar_group_table *table, const struct gar_group_table *from,
-                                       const uint32_t *from_groups, int64_t count, uint32_t *out_groups,
-                                       struct gar_error *err)
+enum gar_status gar_group_table_absorb(struct gar_group_table *table,
+                                       const struct gar_group_table *from,
+                                       const uint32_t *from_groups, int64_t count,
+                                       uint32_t *out_groups, struct gar_error *err)
 {
     if (!table->is_word) {
         GAR_TRY(need_scratch(table, err));
@@ -546,14 +562,16 @@ uint32_t gar_group_table_partition(const struct gar_group_table *table, int64_t 
     if (bits == 0 || (table->is_word && group == table->null_group)) {
         return 0;
     }
-    const uint32_t hash = table->is_word
-                              ? gar_key_hash_word(((const uint64_t *)(const void *)table->words->data)[group])
-                              : gar_key_hash(gar_row_pages_at(&table->pages, group));
+    const uint32_t hash =
+        table->is_word
+            ? gar_key_hash_word(((const uint64_t *)(const void *)table->words->data)[group])
+            : gar_key_hash(gar_row_pages_at(&table->pages, group));
     return hash >> (32 - bits);
 }
 
-enum gar_status gar_group_table_column(const struct gar_group_table *table, int64_t index, int64_t first, int64_t count,
-                                       struct gar_memory *memory, struct gar_column **out, struct gar_error *err)
+enum gar_status gar_group_table_column(const struct gar_group_table *table, int64_t index,
+                                       int64_t first, int64_t count, struct gar_memory *memory,
+                                       struct gar_column **out, struct gar_error *err)
 {
     if (!table->is_word) {
         return gar_row_pages_column(&table->pages, index, NULL, first, count, memory, out, err);
@@ -561,7 +579,8 @@ enum gar_status gar_group_table_column(const struct gar_group_table *table, int6
     const bool has_null = table->null_group >= first && table->null_group < first + count;
     struct gar_column *column = NULL;
     GAR_TRY(gar_column_new(memory, table->layout->columns[0].type, count, has_null, &column, err));
-    const uint64_t *words = count > 0 ? (const uint64_t *)(const void *)table->words->data + first : NULL;
+    const uint64_t *words =
+        count > 0 ? (const uint64_t *)(const void *)table->words->data + first : NULL;
     if (count > 0 && gar_type_width(column->type) == 8) {
         memcpy(gar_column_values_mut(column), words, (size_t)count * sizeof *words);
     } else {

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Group tables against a list of keys: types, encodings, nulls, dictionaries that change, all hashes equal, merging. */
+/* Group tables against a list of keys: types, encodings, nulls, dictionaries that change, all
+ * hashes equal, merging. */
+#include "exec/group_table.h"
+
+#include <math.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <math.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "arrow/builder.h"
 #include "base/alloc.h"
-#include "exec/group_table.h"
 
 enum { ROWS = 600, BATCHES = 4, COLUMNS_MAX = 4 };
 
@@ -25,15 +27,24 @@ static uint64_t next_random(void)
 }
 
 static const struct gar_type all_types[] = {
-    {.id = GAR_NULL},    {.id = GAR_BOOL},   {.id = GAR_INT8},    {.id = GAR_INT32},
-    {.id = GAR_INT64},   {.id = GAR_UINT64}, {.id = GAR_FLOAT32}, {.id = GAR_FLOAT64},
-    {.id = GAR_DECIMAL128, .precision = 15, .scale = 2}, {.id = GAR_DECIMAL128, .precision = 30, .scale = 2},
-    {.id = GAR_STRING},  {.id = GAR_DATE},
+    {.id = GAR_NULL},
+    {.id = GAR_BOOL},
+    {.id = GAR_INT8},
+    {.id = GAR_INT32},
+    {.id = GAR_INT64},
+    {.id = GAR_UINT64},
+    {.id = GAR_FLOAT32},
+    {.id = GAR_FLOAT64},
+    {.id = GAR_DECIMAL128, .precision = 15, .scale = 2},
+    {.id = GAR_DECIMAL128, .precision = 30, .scale = 2},
+    {.id = GAR_STRING},
+    {.id = GAR_DATE},
 };
 
 static struct gar_value random_value(struct gar_type type, int64_t variety, bool with_nulls)
 {
-    struct gar_value v = {.type = type, .is_valid = type.id != GAR_NULL && (!with_nulls || next_random() % 5 != 0)};
+    struct gar_value v = {
+        .type = type, .is_valid = type.id != GAR_NULL && (!with_nulls || next_random() % 5 != 0)};
     const int64_t r = (int64_t)(next_random() % (uint64_t)variety);
     if (!v.is_valid) {
         return v;
@@ -46,7 +57,8 @@ static struct gar_value random_value(struct gar_type type, int64_t variety, bool
         v.i128 = type.precision > 18 ? (gar_i128)r * INT64_MAX : -r;
     } else if (gar_type_is_text(type)) {
         char text[64];
-        const int n = snprintf(text, sizeof text, r % 2 == 0 ? "%d" : "a key of more than twelve bytes %d", (int)r);
+        const int n = snprintf(text, sizeof text,
+                               r % 2 == 0 ? "%d" : "a key of more than twelve bytes %d", (int)r);
         struct gar_value t;
         assert_int_equal(gar_value_from_text(type, text, n, &t, NULL), GAR_OK);
         return t;
@@ -58,7 +70,8 @@ static struct gar_value random_value(struct gar_type type, int64_t variety, bool
     return v;
 }
 
-static struct gar_column *random_flat(struct gar_type type, int64_t rows, int64_t variety, bool with_nulls)
+static struct gar_column *random_flat(struct gar_type type, int64_t rows, int64_t variety,
+                                      bool with_nulls)
 {
     struct gar_builder builder;
     gar_builder_init(&builder, gar_memory_system(), type);
@@ -86,25 +99,29 @@ static struct gar_column *random_key(struct gar_type type, int64_t variety)
         return out;
     }
     const int64_t entries = 1 + (int64_t)(next_random() % 60);
-    struct gar_column *dictionary = random_flat(type, entries, variety, false); /* entries may be equal */
+    struct gar_column *dictionary =
+        random_flat(type, entries, variety, false); /* entries may be equal */
     struct gar_buffer *codes = NULL;
     struct gar_buffer *validity = NULL;
     assert_int_equal(gar_buffer_new(gar_memory_system(), ROWS * 4, &codes, NULL), GAR_OK);
-    assert_int_equal(gar_buffer_new_zeroed(gar_memory_system(), (ROWS + 7) / 8, &validity, NULL), GAR_OK);
+    assert_int_equal(gar_buffer_new_zeroed(gar_memory_system(), (ROWS + 7) / 8, &validity, NULL),
+                     GAR_OK);
     int64_t nulls = 0;
     for (int64_t i = 0; i < ROWS; i++) {
         const bool is_null = next_random() % 6 == 0;
         gar_bit_put(validity->data, i, !is_null);
-        ((uint32_t *)(void *)codes->data)[i] = is_null ? 0 : (uint32_t)(next_random() % (uint64_t)entries);
+        ((uint32_t *)(void *)codes->data)[i] =
+            is_null ? 0 : (uint32_t)(next_random() % (uint64_t)entries);
         nulls += is_null;
     }
-    assert_int_equal(
-        gar_column_new_dictionary(codes, ROWS, validity, nulls, dictionary, gar_dictionary_next_id(), &out, NULL),
-        GAR_OK);
+    assert_int_equal(gar_column_new_dictionary(codes, ROWS, validity, nulls, dictionary,
+                                               gar_dictionary_next_id(), &out, NULL),
+                     GAR_OK);
     return out;
 }
 
-static bool same_key(struct gar_column *const *a, int64_t i, struct gar_column *const *b, int64_t k, int64_t count)
+static bool same_key(struct gar_column *const *a, int64_t i, struct gar_column *const *b, int64_t k,
+                     int64_t count)
 {
     bool same = true;
     for (int64_t c = 0; c < count && same; c++) {
@@ -122,7 +139,8 @@ static bool same_key(struct gar_column *const *a, int64_t i, struct gar_column *
 static void read_keys(const struct gar_group_table *table, int64_t count, struct gar_column **out)
 {
     for (int64_t c = 0; c < count; c++) {
-        assert_int_equal(gar_group_table_column(table, c, 0, gar_group_table_count(table), gar_memory_system(), &out[c], NULL),
+        assert_int_equal(gar_group_table_column(table, c, 0, gar_group_table_count(table),
+                                                gar_memory_system(), &out[c], NULL),
                          GAR_OK);
         assert_int_equal(gar_column_validate(out[c], NULL), GAR_OK);
     }
@@ -142,7 +160,8 @@ static void check_round(int64_t count)
     assert_int_equal(gar_key_layout_init(&layout, types, count, NULL), GAR_OK);
     assert_int_equal(gar_group_table_new(&layout, gar_memory_system(), &merged, NULL), GAR_OK);
     for (int64_t t = 0; t < 2; t++) {
-        assert_int_equal(gar_group_table_new(&layout, gar_memory_system(), &tables[t], NULL), GAR_OK);
+        assert_int_equal(gar_group_table_new(&layout, gar_memory_system(), &tables[t], NULL),
+                         GAR_OK);
         for (int64_t b = 0; b < BATCHES; b++) {
             struct gar_column *columns[COLUMNS_MAX];
             struct gar_column *keys[COLUMNS_MAX];
@@ -179,7 +198,8 @@ static void check_round(int64_t count)
         read_keys(merged, count, merged_keys);
         for (int64_t g = 0; g < found; g++) {
             assert_true(same_key(keys, g, merged_keys, map[g], count));
-            assert_int_equal(gar_group_table_partition(merged, map[g], 4), gar_group_table_partition(tables[t], g, 4));
+            assert_int_equal(gar_group_table_partition(merged, map[g], 4),
+                             gar_group_table_partition(tables[t], g, 4));
         }
         for (int64_t c = 0; c < count; c++) {
             gar_column_unref(keys[c]);

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lowering: a plan becomes pipelines.
  *
- * A node is lowered to a chain: branches of a source and transforms, and an offset and limit that still have to be
- * applied to the rows in order. Filters and projections add a transform to every branch; concat puts branches one behind
- * the other; an aggregate, sort, distinct or write ends the chain with its sink and begins a new one with the sink's
- * result. An offset or limit is left to the next sink that takes rows in order (the result, a write); before
+ * A node is lowered to a chain: branches of a source and transforms, and an offset and limit that
+ * still have to be
+ * applied to the rows in order. Filters and projections add a transform to every branch; concat
+ * puts branches one behind
+ * the other; an aggregate, sort, distinct or write ends the chain with its sink and begins a new
+ * one with the sink's
+ * result. An offset or limit is left to the next sink that takes rows in order (the result, a
+ * write); before
  * anything else that does not keep rows apart, the chain is cut by a list of the limited rows. */
 #include <string.h>
 
@@ -26,8 +30,8 @@ static bool is_cut(const struct chain *chain)
     return chain->range.skip > 0 || chain->range.take >= 0;
 }
 
-static enum gar_status add_branch(struct gar_query *query, struct chain *chain, const struct gar_branch *branch,
-                                  struct gar_error *err)
+static enum gar_status add_branch(struct gar_query *query, struct chain *chain,
+                                  const struct gar_branch *branch, struct gar_error *err)
 {
     if (chain->count == chain->capacity) {
         const int64_t capacity = gar_max_i64(2 * chain->capacity, 1);
@@ -46,16 +50,16 @@ static enum gar_status add_branch(struct gar_query *query, struct chain *chain, 
     return GAR_OK;
 }
 
-static enum gar_status new_chain(struct gar_query *query, struct gar_source *source, struct chain *chain,
-                                 struct gar_error *err)
+static enum gar_status new_chain(struct gar_query *query, struct gar_source *source,
+                                 struct chain *chain, struct gar_error *err)
 {
     const struct gar_branch branch = {.source = source};
     *chain = (struct chain){.range = all_rows};
     return add_branch(query, chain, &branch, err);
 }
 
-static enum gar_status add_transform(struct gar_query *query, struct chain *chain, struct gar_transform *transform,
-                                     struct gar_error *err)
+static enum gar_status add_transform(struct gar_query *query, struct chain *chain,
+                                     struct gar_transform *transform, struct gar_error *err)
 {
     for (int64_t b = 0; b < chain->count; b++) {
         struct gar_branch *branch = &chain->branches[b];
@@ -78,8 +82,8 @@ static enum gar_status add_transform(struct gar_query *query, struct chain *chai
 }
 
 /* The chain's rows go into the sink: a pipeline. */
-static enum gar_status end_chain(struct gar_query *query, const struct chain *chain, struct gar_sink *sink,
-                                 struct gar_error *err)
+static enum gar_status end_chain(struct gar_query *query, const struct chain *chain,
+                                 struct gar_sink *sink, struct gar_error *err)
 {
     struct gar_pipeline *pipeline =
         (struct gar_pipeline *)gar_arena_calloc(&query->arena, 1, (int64_t)sizeof *pipeline);
@@ -98,7 +102,8 @@ static enum gar_status end_chain(struct gar_query *query, const struct chain *ch
 }
 
 /* Apply the limit now. */
-static enum gar_status cut_chain(struct gar_query *query, struct chain *chain, struct gar_error *err)
+static enum gar_status cut_chain(struct gar_query *query, struct chain *chain,
+                                 struct gar_error *err)
 {
     if (!is_cut(chain)) {
         return GAR_OK;
@@ -135,7 +140,8 @@ static void note_column(const char *name, void *context)
 
 /* Only the plan's columns, in its order, of batches that have more. */
 static enum gar_status drop_columns(struct gar_query *query, const struct gar_plan *plan,
-                                    const struct gar_schema *input, struct chain *chain, struct gar_error *err)
+                                    const struct gar_schema *input, struct chain *chain,
+                                    struct gar_error *err)
 {
     const int64_t count = plan->schema->count;
     struct gar_expr **exprs = (struct gar_expr **)gar_calloc(count, (int64_t)sizeof *exprs);
@@ -159,11 +165,12 @@ static enum gar_status drop_columns(struct gar_query *query, const struct gar_pl
 
 /* The scan leaves (part of) its filter to us: ask for the columns that it needs too. */
 static enum gar_status scan_and_filter(struct gar_query *query, const struct gar_plan *plan,
-                                       struct gar_scan_request *request, struct chain *chain, struct gar_error *err)
+                                       struct gar_scan_request *request, struct chain *chain,
+                                       struct gar_error *err)
 {
     struct columns columns = {.schema = plan->provider->schema, .count = plan->schema->count};
-    columns.positions = (int64_t *)gar_arena_calloc(&query->arena, columns.schema->count + columns.count,
-                                                    (int64_t)sizeof *columns.positions);
+    columns.positions = (int64_t *)gar_arena_calloc(
+        &query->arena, columns.schema->count + columns.count, (int64_t)sizeof *columns.positions);
     if (columns.positions == NULL) {
         return gar_error_nomem(err, columns.schema->count * 8);
     }
@@ -180,11 +187,12 @@ static enum gar_status scan_and_filter(struct gar_query *query, const struct gar
     GAR_TRY(new_chain(query, source, chain, err));
     GAR_TRY(gar_filter_new(query, scan->schema, plan->filter, &filter, err));
     GAR_TRY(add_transform(query, chain, filter, err));
-    return columns.count > plan->schema->count ? drop_columns(query, plan, scan->schema, chain, err) : GAR_OK;
+    return columns.count > plan->schema->count ? drop_columns(query, plan, scan->schema, chain, err)
+                                               : GAR_OK;
 }
 
-static enum gar_status lower_scan(struct gar_query *query, const struct gar_plan *plan, struct chain *chain,
-                                  struct gar_error *err)
+static enum gar_status lower_scan(struct gar_query *query, const struct gar_plan *plan,
+                                  struct chain *chain, struct gar_error *err)
 {
     struct gar_scan_request request = {.columns = plan->columns,
                                        .column_count = plan->schema->count,
@@ -207,8 +215,8 @@ static enum gar_status lower_scan(struct gar_query *query, const struct gar_plan
 
 /* ---- other nodes ---- */
 
-static enum gar_status lower(struct gar_query *query, const struct gar_plan *plan, bool is_dry, struct chain *chain,
-                             struct gar_error *err);
+static enum gar_status lower(struct gar_query *query, const struct gar_plan *plan, bool is_dry,
+                             struct chain *chain, struct gar_error *err);
 
 /* OFFSET o LIMIT l of rows that are limited already. */
 static void narrow(struct gar_row_range *range, int64_t offset, int64_t limit)
@@ -225,11 +233,12 @@ static void narrow(struct gar_row_range *range, int64_t offset, int64_t limit)
     range->skip = offset > INT64_MAX - range->skip ? INT64_MAX : range->skip + offset;
 }
 
-typedef enum gar_status (*breaker_fn)(struct gar_query *query, const struct gar_plan *plan, struct gar_sink **out_sink,
-                                      struct gar_source **out_source, struct gar_error *err);
+typedef enum gar_status (*breaker_fn)(struct gar_query *query, const struct gar_plan *plan,
+                                      struct gar_sink **out_sink, struct gar_source **out_source,
+                                      struct gar_error *err);
 
-static enum gar_status lower_breaker(struct gar_query *query, const struct gar_plan *plan, breaker_fn make,
-                                     struct chain *chain, struct gar_error *err)
+static enum gar_status lower_breaker(struct gar_query *query, const struct gar_plan *plan,
+                                     breaker_fn make, struct chain *chain, struct gar_error *err)
 {
     struct gar_sink *sink = NULL;
     struct gar_source *source = NULL;
@@ -239,8 +248,8 @@ static enum gar_status lower_breaker(struct gar_query *query, const struct gar_p
     return new_chain(query, source, chain, err);
 }
 
-static enum gar_status lower_write(struct gar_query *query, const struct gar_plan *plan, bool is_dry,
-                                   struct chain *chain, struct gar_error *err)
+static enum gar_status lower_write(struct gar_query *query, const struct gar_plan *plan,
+                                   bool is_dry, struct chain *chain, struct gar_error *err)
 {
     struct gar_sink *sink = NULL;
     struct gar_source *source = NULL;
@@ -249,8 +258,8 @@ static enum gar_status lower_write(struct gar_query *query, const struct gar_pla
     return new_chain(query, source, chain, err);
 }
 
-static enum gar_status lower_concat(struct gar_query *query, const struct gar_plan *plan, bool is_dry,
-                                    struct chain *chain, struct gar_error *err)
+static enum gar_status lower_concat(struct gar_query *query, const struct gar_plan *plan,
+                                    bool is_dry, struct chain *chain, struct gar_error *err)
 {
     *chain = (struct chain){.range = all_rows};
     for (int64_t i = 0; i < plan->input_count; i++) {
@@ -264,8 +273,8 @@ static enum gar_status lower_concat(struct gar_query *query, const struct gar_pl
     return GAR_OK;
 }
 
-static enum gar_status lower_filter(struct gar_query *query, const struct gar_plan *plan, struct chain *chain,
-                                    struct gar_error *err)
+static enum gar_status lower_filter(struct gar_query *query, const struct gar_plan *plan,
+                                    struct chain *chain, struct gar_error *err)
 {
     struct gar_transform *transform = NULL;
     GAR_TRY(cut_chain(query, chain, err));
@@ -273,17 +282,18 @@ static enum gar_status lower_filter(struct gar_query *query, const struct gar_pl
     return add_transform(query, chain, transform, err);
 }
 
-static enum gar_status lower_project(struct gar_query *query, const struct gar_plan *plan, struct chain *chain,
-                                     struct gar_error *err)
+static enum gar_status lower_project(struct gar_query *query, const struct gar_plan *plan,
+                                     struct chain *chain, struct gar_error *err)
 {
     struct gar_transform *transform = NULL;
-    GAR_TRY(gar_project_new(query, plan->inputs[0]->schema, plan->exprs, plan->schema, &transform, err));
+    GAR_TRY(gar_project_new(query, plan->inputs[0]->schema, plan->exprs, plan->schema, &transform,
+                            err));
     return add_transform(query, chain, transform, err);
 }
 
 /* Recursion is bounded by GAR_PLAN_DEPTH_MAX. */
-static enum gar_status lower(struct gar_query *query, const struct gar_plan *plan, bool is_dry, struct chain *chain,
-                             struct gar_error *err)
+static enum gar_status lower(struct gar_query *query, const struct gar_plan *plan, bool is_dry,
+                             struct chain *chain, struct gar_error *err)
 {
     if (plan->kind != GAR_PLAN_SCAN && plan->kind != GAR_PLAN_CONCAT) {
         GAR_TRY(lower(query, plan->inputs[0], is_dry, chain, err));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compute side of a pipeline: one task takes a unit from its source through the transforms to the sink, batch by batch. It stops early when
- * the query is cancelled, the pipeline has enough rows, or its outputs wait for a consumer; in the last case the job
+/* Compute side of a pipeline: one task takes a unit from its source through the transforms to the
+ * sink, batch by batch. It stops early when
+ * the query is cancelled, the pipeline has enough rows, or its outputs wait for a consumer; in the
+ * last case the job
  * keeps its place in the unit and is submitted again when they are gone. */
 #include <string.h>
 
@@ -12,16 +14,17 @@ enum {
     OUTPUT_BATCH_ROWS = 65536, /* rows of a batch that goes to a consumer */
     OUTPUTS_MAX = 8,           /* batches, or bytes, that a job makes before it waits */
     OUTPUT_BYTES_MAX = 8 << 20,
-    LIMIT_ROWS_MIN = 1024,     /* with a limit: rows to begin with */
-    SMALL_ROWS = 1024,         /* smaller outputs are joined */
+    LIMIT_ROWS_MIN = 1024, /* with a limit: rows to begin with */
+    SMALL_ROWS = 1024,     /* smaller outputs are joined */
 };
 
-enum gar_status gar_pipeline_make_workers(struct gar_pipeline *pipeline, int32_t workers, struct gar_error *err)
+enum gar_status gar_pipeline_make_workers(struct gar_pipeline *pipeline, int32_t workers,
+                                          struct gar_error *err)
 {
     for (int64_t b = 0; b < pipeline->branch_count; b++) {
         struct gar_branch *branch = &pipeline->branches[b];
-        branch->worker_states =
-            (void **)gar_calloc(branch->transform_count * workers, (int64_t)sizeof *branch->worker_states);
+        branch->worker_states = (void **)gar_calloc(branch->transform_count * workers,
+                                                    (int64_t)sizeof *branch->worker_states);
         if (branch->worker_states == NULL) {
             return gar_error_nomem(err, branch->transform_count * workers);
         }
@@ -33,7 +36,8 @@ void gar_pipeline_free_workers(struct gar_pipeline *pipeline, int32_t workers)
 {
     for (int64_t b = 0; b < pipeline->branch_count; b++) {
         struct gar_branch *branch = &pipeline->branches[b];
-        for (int64_t i = 0; branch->worker_states != NULL && i < workers * branch->transform_count; i++) {
+        for (int64_t i = 0; branch->worker_states != NULL && i < workers * branch->transform_count;
+             i++) {
             if (branch->worker_states[i] != NULL) {
                 struct gar_transform *transform = branch->transforms[i % branch->transform_count];
                 transform->vtable->worker_free(transform, branch->worker_states[i]);
@@ -53,7 +57,8 @@ static enum gar_status transform_batch(struct gar_job *job, int32_t worker, stru
         struct gar_transform *transform = branch->transforms[t];
         void **state = &branch->worker_states[worker * branch->transform_count + t];
         if (*state == NULL && transform->vtable->worker_new != NULL) {
-            const enum gar_status made = transform->vtable->worker_new(transform, job->query, state, err);
+            const enum gar_status made =
+                transform->vtable->worker_new(transform, job->query, state, err);
             if (made < 0) {
                 gar_batch_unref(batch);
                 return made;
@@ -68,8 +73,8 @@ static enum gar_status transform_batch(struct gar_job *job, int32_t worker, stru
 }
 
 /* Strings of a batch from which most rows were dropped hold the bytes of all: copy those in use. */
-static enum gar_status compact_texts(struct gar_batch *batch, struct gar_memory *memory, struct gar_batch **out,
-                                     struct gar_error *err)
+static enum gar_status compact_texts(struct gar_batch *batch, struct gar_memory *memory,
+                                     struct gar_batch **out, struct gar_error *err)
 {
     const int64_t count = batch->schema->count;
     struct gar_column **columns = (struct gar_column **)gar_calloc(count, (int64_t)sizeof *columns);
@@ -91,8 +96,8 @@ static enum gar_status compact_texts(struct gar_batch *batch, struct gar_memory 
 }
 
 /* Gather the batch (moved). */
-static enum gar_status gather_batch(struct gar_query *query, struct gar_batch *batch, struct gar_batch **out,
-                                    struct gar_error *err)
+static enum gar_status gather_batch(struct gar_query *query, struct gar_batch *batch,
+                                    struct gar_batch **out, struct gar_error *err)
 {
     if (batch->selection == NULL) {
         *out = batch;
@@ -112,12 +117,14 @@ static enum gar_status gather_batch(struct gar_query *query, struct gar_batch *b
 }
 
 /* Join a small batch to the small one before it (both moved into the latter's place). */
-static enum gar_status join_outputs(struct gar_job *job, struct gar_batch *batch, struct gar_error *err)
+static enum gar_status join_outputs(struct gar_job *job, struct gar_batch *batch,
+                                    struct gar_error *err)
 {
     struct gar_batch **last = &job->outputs[job->output_count - 1];
     struct gar_batch *pair[2] = {*last, batch};
     struct gar_batch *joined = NULL;
-    const enum gar_status status = gar_batch_concat(batch->schema, pair, 2, job->query->memory, &joined, err);
+    const enum gar_status status =
+        gar_batch_concat(batch->schema, pair, 2, job->query->memory, &joined, err);
     gar_batch_unref(batch);
     if (status >= 0) {
         gar_batch_unref(*last);
@@ -127,7 +134,8 @@ static enum gar_status join_outputs(struct gar_job *job, struct gar_batch *batch
 }
 
 /* Keep a batch (moved) for the sink's deliver. */
-static enum gar_status keep_output(struct gar_job *job, struct gar_batch *batch, struct gar_error *err)
+static enum gar_status keep_output(struct gar_job *job, struct gar_batch *batch,
+                                   struct gar_error *err)
 {
     struct gar_batch *gathered = NULL;
     GAR_TRY(gather_batch(job->query, batch, &gathered, err));
@@ -137,8 +145,9 @@ static enum gar_status keep_output(struct gar_job *job, struct gar_batch *batch,
             return join_outputs(job, gathered, err);
         }
     }
-    const enum gar_status status = gar_grow((void **)&job->outputs, &job->output_capacity, job->output_count + 1,
-                                            (int64_t)sizeof *job->outputs, err);
+    const enum gar_status status =
+        gar_grow((void **)&job->outputs, &job->output_capacity, job->output_count + 1,
+                 (int64_t)sizeof *job->outputs, err);
     if (status < 0) {
         gar_batch_unref(gathered);
         return status;
@@ -152,7 +161,8 @@ static int64_t decode_rows(const struct gar_job *job)
 {
     const struct gar_query *query = job->query;
     const bool is_kept = job->pipeline->sink->vtable->push == NULL;
-    int64_t rows = gar_min_i64(query->morsel_rows, is_kept ? OUTPUT_BATCH_ROWS : GAR_EXEC_BATCH_ROWS);
+    int64_t rows =
+        gar_min_i64(query->morsel_rows, is_kept ? OUTPUT_BATCH_ROWS : GAR_EXEC_BATCH_ROWS);
     if (job->rows_max >= 0) {
         rows = gar_min_i64(rows, gar_max_i64(job->rows_max, LIMIT_ROWS_MIN));
     }
@@ -165,7 +175,8 @@ static enum gar_status step(struct gar_job *job, int32_t worker, struct gar_erro
     struct gar_source *source = job->branch->source;
     struct gar_sink *sink = job->pipeline->sink;
     struct gar_batch *batch = NULL;
-    const enum gar_status status = source->vtable->decode(source, &job->unit, worker, decode_rows(job), &batch, err);
+    const enum gar_status status =
+        source->vtable->decode(source, &job->unit, worker, decode_rows(job), &batch, err);
     if (status != GAR_OK) {
         return status;
     }

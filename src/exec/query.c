@@ -1,29 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of a query.
  *
- * 1. gar_exec_start lowers the plan and decides where it runs: small work on the caller's thread (inline), other work in
- *    the pools under the query loop. Both run the same code; they differ in two places only: where a job is put
+ * 1. gar_exec_start lowers the plan and decides where it runs: small work on the caller's thread
+ * (inline), other work in
+ *    the pools under the query loop. Both run the same code; they differ in two places only: where
+ * a job is put
  *    (a pool's queue, or the query's own list) and how it reports back (a message, or directly).
- * 2. gar_query_advance, on the query role, is called after every event: start, a job's report, room in the stream, cancel. It
- *    delivers what is ready, dispatches units within a window, and moves pipelines through their stages.
- * 3. When the last pipeline is done, or after the first failure, and no job is at work any more, everything is
+ * 2. gar_query_advance, on the query role, is called after every event: start, a job's report,
+ * room in the stream, cancel. It
+ *    delivers what is ready, dispatches units within a window, and moves pipelines through their
+ * stages.
+ * 3. When the last pipeline is done, or after the first failure, and no job is at work any more,
+ * everything is
  *    freed and the stream gets its end mark. */
-#include "exec/exec.h"
-
 #include <string.h>
 
 #include "base/alloc.h"
+#include "exec/exec.h"
 #include "exec/exec_priv.h"
 
 enum {
     INLINE_ROWS = 50000,
     INLINE_BYTES = 1 << 20,
-    WIDE_BYTES = 8 << 20,   /* few rows, but large ones: not inline */
-    NARROW_ROWS = 200000,   /* few bytes, but many rows: not inline */
-    INTERRUPT_JOBS = 64,    /* inline: look at the caller's signals once in so many jobs */
+    WIDE_BYTES = 8 << 20, /* few rows, but large ones: not inline */
+    NARROW_ROWS = 200000, /* few bytes, but many rows: not inline */
+    INTERRUPT_JOBS = 64,  /* inline: look at the caller's signals once in so many jobs */
 };
 
-#define CONTAINER(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+#define CONTAINER(pointer, type, member) \
+    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 static void handle_job(struct gar_job *job) GAR_REQUIRES(gar_query_role);
 static void advance(struct gar_query *query) GAR_REQUIRES(gar_query_role);
@@ -50,10 +55,11 @@ static void ref_query(struct gar_query *query)
     __atomic_add_fetch(&query->refs, 1, __ATOMIC_RELAXED);
 }
 
-enum gar_status gar_query_own(struct gar_query *query, void *object, void (*free_object)(void *object),
-                              struct gar_error *err)
+enum gar_status gar_query_own(struct gar_query *query, void *object,
+                              void (*free_object)(void *object), struct gar_error *err)
 {
-    struct gar_owned *owned = (struct gar_owned *)gar_arena_alloc(&query->arena, (int64_t)sizeof *owned);
+    struct gar_owned *owned =
+        (struct gar_owned *)gar_arena_alloc(&query->arena, (int64_t)sizeof *owned);
     if (owned == NULL) {
         free_object(object);
         return gar_error_nomem(err, (int64_t)sizeof *owned);
@@ -119,8 +125,9 @@ static bool fits_inline(const struct gar_plan *plan)
     return few_rows || few_bytes;
 }
 
-static enum gar_status new_query(const struct gar_plan *plan, const struct gar_exec_options *options,
-                                 struct gar_query **out, struct gar_error *err)
+static enum gar_status new_query(const struct gar_plan *plan,
+                                 const struct gar_exec_options *options, struct gar_query **out,
+                                 struct gar_error *err)
 {
     struct gar_query *query = (struct gar_query *)gar_calloc(1, (int64_t)sizeof *query);
     if (query == NULL) {
@@ -150,8 +157,8 @@ static enum gar_status new_query(const struct gar_plan *plan, const struct gar_e
 
 /* ---- jobs ---- */
 
-static enum gar_status new_job(struct gar_query *query, enum gar_job_kind kind, struct gar_job **out,
-                               struct gar_error *err)
+static enum gar_status new_job(struct gar_query *query, enum gar_job_kind kind,
+                               struct gar_job **out, struct gar_error *err)
 {
     struct gar_job *job = query->free_jobs;
     struct gar_batch **outputs = NULL;
@@ -166,7 +173,9 @@ static enum gar_status new_job(struct gar_query *query, enum gar_job_kind kind, 
             return gar_error_nomem(err, (int64_t)sizeof *job);
         }
     }
-    memset(job, 0, offsetof(struct gar_job, error)); /* the message of an error is large and only written on failure */
+    memset(job, 0,
+           offsetof(struct gar_job,
+                    error)); /* the message of an error is large and only written on failure */
     job->outputs = outputs;
     job->output_capacity = capacity;
     job->query = query;
@@ -190,8 +199,8 @@ static void run_job(struct gar_job *job, int32_t worker)
     case GAR_JOB_ITEM:
         job->status = gar_cancel_status(job->query->cancel, &job->error);
         if (job->status >= 0) {
-            job->status = job->pipeline->sink->vtable->item(job->pipeline->sink, job->stage, job->item, worker,
-                                                            &job->error);
+            job->status = job->pipeline->sink->vtable->item(job->pipeline->sink, job->stage,
+                                                            job->item, worker, &job->error);
         }
         break;
     case GAR_JOB_CALL: job->status = job->run(job->context, worker, &job->error); break;
@@ -213,7 +222,8 @@ static void on_job_message(struct gar_message *message, struct gar_loop *loop)
     handle_job(CONTAINER(message, struct gar_job, message));
 }
 
-static void submit_job(struct gar_query *query, struct gar_job *job, bool is_io) GAR_REQUIRES(gar_query_role)
+static void submit_job(struct gar_query *query, struct gar_job *job, bool is_io)
+    GAR_REQUIRES(gar_query_role)
 {
     query->in_flight++;
     job->is_running = true;
@@ -229,13 +239,15 @@ static void submit_job(struct gar_query *query, struct gar_job *job, bool is_io)
     }
     job->task.run = run_task;
     job->message.handle = on_job_message;
-    gar_pool_submit(is_io ? gar_runtime_io(query->runtime) : gar_runtime_compute(query->runtime), &job->task);
+    gar_pool_submit(is_io ? gar_runtime_io(query->runtime) : gar_runtime_compute(query->runtime),
+                    &job->task);
 }
 
 enum gar_status gar_query_call(struct gar_query *query, bool is_io,
-                               enum gar_status (*run)(void *context, int32_t worker, struct gar_error *err),
-                               void (*done)(void *context, struct gar_query *query, enum gar_status status,
-                                            const struct gar_error *err),
+                               enum gar_status (*run)(void *context, int32_t worker,
+                                                      struct gar_error *err),
+                               void (*done)(void *context, struct gar_query *query,
+                                            enum gar_status status, const struct gar_error *err),
                                void *context, struct gar_error *err)
 {
     gar_query_role_assert();
@@ -311,9 +323,10 @@ static void satisfy(struct gar_pipeline *p) GAR_REQUIRES(gar_query_role)
     }
 }
 
-/* Cut the batch in *place by the pipeline's offset and limit and hand it on. GAR_OK: it is gone, *place too. */
-static enum gar_status deliver_batch(struct gar_pipeline *p, struct gar_batch **place, struct gar_error *err)
-    GAR_REQUIRES(gar_query_role)
+/* Cut the batch in *place by the pipeline's offset and limit and hand it on. GAR_OK: it is gone,
+ * *place too. */
+static enum gar_status deliver_batch(struct gar_pipeline *p, struct gar_batch **place,
+                                     struct gar_error *err) GAR_REQUIRES(gar_query_role)
 {
     struct gar_batch *batch = *place;
     const int64_t skip = gar_min_i64(p->range.skip, batch->rows);
@@ -353,8 +366,8 @@ static enum gar_status deliver_batch(struct gar_pipeline *p, struct gar_batch **
 }
 
 /* Deliver the outputs of a job that is not at work. GAR_PENDING: the sink is full. */
-static enum gar_status deliver_job(struct gar_pipeline *p, struct gar_job *job, struct gar_error *err)
-    GAR_REQUIRES(gar_query_role)
+static enum gar_status deliver_job(struct gar_pipeline *p, struct gar_job *job,
+                                   struct gar_error *err) GAR_REQUIRES(gar_query_role)
 {
     while (job->output_next < job->output_count && !p->is_satisfied) {
         struct gar_batch **place = &job->outputs[job->output_next];
@@ -370,7 +383,8 @@ static enum gar_status deliver_job(struct gar_pipeline *p, struct gar_job *job, 
     return GAR_OK;
 }
 
-/* A unit is through: forget its job; more units may go together when the first ones did not fill a limit. */
+/* A unit is through: forget its job; more units may go together when the first ones did not fill a
+ * limit. */
 static void retire_job(struct gar_pipeline *p, struct gar_job *job) GAR_REQUIRES(gar_query_role)
 {
     p->ring[job->seq % p->window_max] = NULL;
@@ -388,7 +402,8 @@ static void resume_job(struct gar_pipeline *p, struct gar_job *job) GAR_REQUIRES
 }
 
 /* GAR_PENDING when the sink is full. */
-static enum gar_status drain(struct gar_pipeline *p, struct gar_error *err) GAR_REQUIRES(gar_query_role)
+static enum gar_status drain(struct gar_pipeline *p, struct gar_error *err)
+    GAR_REQUIRES(gar_query_role)
 {
     for (int64_t seq = p->seq_head; seq < p->seq_next; seq++) {
         struct gar_job *job = p->ring[seq % p->window_max];
@@ -413,12 +428,15 @@ static enum gar_status drain(struct gar_pipeline *p, struct gar_error *err) GAR_
     return GAR_OK;
 }
 
-static enum gar_status dispatch(struct gar_pipeline *p, struct gar_error *err) GAR_REQUIRES(gar_query_role)
+static enum gar_status dispatch(struct gar_pipeline *p, struct gar_error *err)
+    GAR_REQUIRES(gar_query_role)
 {
-    while (!p->is_satisfied && p->branch < p->branch_count && p->seq_next - p->seq_head < p->window) {
+    while (!p->is_satisfied && p->branch < p->branch_count &&
+           p->seq_next - p->seq_head < p->window) {
         struct gar_branch *branch = &p->branches[p->branch];
         struct gar_source_unit unit = {0};
-        const enum gar_status status = branch->source->vtable->next(branch->source, p->query, &unit, err);
+        const enum gar_status status =
+            branch->source->vtable->next(branch->source, p->query, &unit, err);
         if (status == GAR_EOF) {
             p->branch++;
             continue;
@@ -444,7 +462,8 @@ static enum gar_status dispatch(struct gar_pipeline *p, struct gar_error *err) G
     return GAR_OK;
 }
 
-static enum gar_status start_pipeline(struct gar_pipeline *p, struct gar_error *err) GAR_REQUIRES(gar_query_role)
+static enum gar_status start_pipeline(struct gar_pipeline *p, struct gar_error *err)
+    GAR_REQUIRES(gar_query_role)
 {
     p->window_max = p->query->is_inline ? 1 : (int64_t)p->query->workers * 3 + 1;
     p->window = p->range.take >= 0 ? 1 : p->window_max;
@@ -464,7 +483,8 @@ static enum gar_status start_pipeline(struct gar_pipeline *p, struct gar_error *
 }
 
 /* Stages of the sink, one after the other. GAR_OK when it is complete. */
-static enum gar_status finalize(struct gar_pipeline *p, struct gar_error *err) GAR_REQUIRES(gar_query_role)
+static enum gar_status finalize(struct gar_pipeline *p, struct gar_error *err)
+    GAR_REQUIRES(gar_query_role)
 {
     for (;;) {
         if (p->in_flight > 0) {
@@ -476,7 +496,8 @@ static enum gar_status finalize(struct gar_pipeline *p, struct gar_error *err) G
         }
         int64_t items = 0;
         if (p->sink->vtable->stage != NULL) {
-            const enum gar_status status = p->sink->vtable->stage(p->sink, p->query, p->stage, &items, err);
+            const enum gar_status status =
+                p->sink->vtable->stage(p->sink, p->query, p->stage, &items, err);
             if (status != GAR_OK) {
                 return status;
             }
@@ -499,7 +520,8 @@ static enum gar_status finalize(struct gar_pipeline *p, struct gar_error *err) G
 }
 
 /* GAR_OK when the pipeline is done, GAR_PENDING when something has to happen first. */
-static enum gar_status advance_pipeline(struct gar_pipeline *p, struct gar_error *err) GAR_REQUIRES(gar_query_role)
+static enum gar_status advance_pipeline(struct gar_pipeline *p, struct gar_error *err)
+    GAR_REQUIRES(gar_query_role)
 {
     if (p->state == GAR_PIPELINE_WAITING) {
         GAR_TRY(start_pipeline(p, err));
@@ -529,7 +551,8 @@ static enum gar_status run_free_parts(void *context, int32_t worker, struct gar_
     return GAR_OK;
 }
 
-static void parts_are_free(void *context, struct gar_query *query, enum gar_status status, const struct gar_error *err)
+static void parts_are_free(void *context, struct gar_query *query, enum gar_status status,
+                           const struct gar_error *err)
 {
     (void)context;
     (void)status;
@@ -649,7 +672,8 @@ static void on_stream_release(void *context)
     unref_query((struct gar_query *)context);
 }
 
-static enum gar_status start_in_pools(struct gar_query *query, const struct gar_exec_options *options,
+static enum gar_status start_in_pools(struct gar_query *query,
+                                      const struct gar_exec_options *options,
                                       struct gar_stream **out, struct gar_error *err)
 {
     static const struct gar_stream_producer producer = {
@@ -670,12 +694,14 @@ static enum gar_status start_in_pools(struct gar_query *query, const struct gar_
     query->deadline.fire = on_deadline;
     query->waker.wake = on_cancelled;
     ref_query(query); /* one for the consumer, one until it is finished */
-    (void)gar_cancel_add_waker(query->cancel, &query->waker); /* one cancelled already is seen by the first advance */
+    (void)gar_cancel_add_waker(
+        query->cancel, &query->waker); /* one cancelled already is seen by the first advance */
     post_advance(query);
     return GAR_OK;
 }
 
-enum gar_status gar_query_emit(struct gar_query *query, struct gar_batch *batch, struct gar_error *err)
+enum gar_status gar_query_emit(struct gar_query *query, struct gar_batch *batch,
+                               struct gar_error *err)
 {
     if (!query->is_inline) {
         return gar_stream_push(query->stream, batch, err);
@@ -710,8 +736,8 @@ static struct gar_job *take_job(struct gar_query *query) GAR_REQUIRES(gar_query_
     return job;
 }
 
-static enum gar_status next_inline(void *context, const struct gar_interrupt *interrupt, struct gar_batch **out,
-                                   struct gar_error *err)
+static enum gar_status next_inline(void *context, const struct gar_interrupt *interrupt,
+                                   struct gar_batch **out, struct gar_error *err)
 {
     struct gar_query *query = (struct gar_query *)context;
     gar_query_role_assert();
@@ -772,7 +798,8 @@ static void release_inline(void *context)
     unref_query(query);
 }
 
-static enum gar_status start_inline(struct gar_query *query, struct gar_stream **out, struct gar_error *err)
+static enum gar_status start_inline(struct gar_query *query, struct gar_stream **out,
+                                    struct gar_error *err)
 {
     static const struct gar_stream_source source = {
         .next = next_inline, .cancel = cancel_inline, .release = release_inline};
@@ -788,7 +815,8 @@ static enum gar_status start_query(struct gar_query *query, const struct gar_pla
         query->workers = gar_pool_workers(gar_runtime_compute(query->runtime));
     }
     GAR_TRY(gar_query_lower(query, plan, false, err));
-    return query->is_inline ? start_inline(query, out, err) : start_in_pools(query, options, out, err);
+    return query->is_inline ? start_inline(query, out, err)
+                            : start_in_pools(query, options, out, err);
 }
 
 enum gar_status gar_exec_start(const struct gar_plan *plan, const struct gar_exec_options *options,
@@ -833,8 +861,9 @@ static void explain_pipeline(const struct gar_pipeline *p, int64_t number, struc
     gar_strbuf_append(out, "\n");
 }
 
-enum gar_status gar_exec_explain(const struct gar_plan *plan, const struct gar_exec_options *options,
-                                 struct gar_strbuf *out, struct gar_error *err)
+enum gar_status gar_exec_explain(const struct gar_plan *plan,
+                                 const struct gar_exec_options *options, struct gar_strbuf *out,
+                                 struct gar_error *err)
 {
     struct gar_query *query = NULL;
     GAR_TRY(new_query(plan, options, &query, err));

@@ -5,13 +5,14 @@
 #include "base/alloc.h"
 
 enum {
-    FIRST_PAGE_BYTES = 4096,       /* the first page, for small inputs; a page never moves */
+    FIRST_PAGE_BYTES = 4096, /* the first page, for small inputs; a page never moves */
     PAGE_BYTES = 1 << 18,
     HEAP_BYTES = 1 << 18,
     PAGE_ROWS_MIN_SHIFT = 6,
 };
 
-void gar_row_pages_init(struct gar_row_pages *pages, const struct gar_key_layout *layout, struct gar_memory *memory)
+void gar_row_pages_init(struct gar_row_pages *pages, const struct gar_key_layout *layout,
+                        struct gar_memory *memory)
 {
     memset(pages, 0, sizeof *pages);
     pages->memory = memory;
@@ -52,15 +53,17 @@ static enum gar_status room_for_row(struct gar_row_pages *pages, struct gar_erro
         }
         return gar_buffer_resize(last, gar_min_i64(last->size * 2, full_bytes), err);
     }
-    GAR_TRY(gar_grow((void **)&pages->pages, &pages->page_capacity, page + 1, (int64_t)sizeof *pages->pages, err));
-    const int64_t bytes = page == 0 ? gar_min_i64(gar_max_i64(FIRST_PAGE_BYTES, row_bytes), full_bytes) : full_bytes;
+    GAR_TRY(gar_grow((void **)&pages->pages, &pages->page_capacity, page + 1,
+                     (int64_t)sizeof *pages->pages, err));
+    const int64_t bytes =
+        page == 0 ? gar_min_i64(gar_max_i64(FIRST_PAGE_BYTES, row_bytes), full_bytes) : full_bytes;
     GAR_TRY(gar_buffer_new(pages->memory, bytes, &pages->pages[page], err));
     pages->page_count = page + 1;
     return GAR_OK;
 }
 
-static enum gar_status keep_bytes(struct gar_row_pages *pages, const uint8_t *bytes, int64_t size, uint64_t *out_place,
-                                  struct gar_error *err)
+static enum gar_status keep_bytes(struct gar_row_pages *pages, const uint8_t *bytes, int64_t size,
+                                  uint64_t *out_place, struct gar_error *err)
 {
     struct gar_buffer *heap = pages->heap_count > 0 ? pages->heaps[pages->heap_count - 1] : NULL;
     if (heap == NULL || pages->heap_used + size > heap->size) {
@@ -82,18 +85,20 @@ static bool is_far(const struct gar_key_column *key, const uint64_t *row)
     return key->is_text && gar_key_text_size(row[key->word]) > GAR_VIEW_INLINE_BYTES;
 }
 
-enum gar_status gar_row_pages_append(struct gar_row_pages *pages, const uint64_t *row, struct gar_error *err)
+enum gar_status gar_row_pages_append(struct gar_row_pages *pages, const uint64_t *row,
+                                     struct gar_error *err)
 {
     const struct gar_key_layout *layout = pages->layout;
     GAR_TRY(room_for_row(pages, err));
     const int64_t in_page = pages->count & (((int64_t)1 << pages->page_shift) - 1);
-    uint64_t *to = (uint64_t *)(void *)pages->pages[pages->count >> pages->page_shift]->data + in_page * layout->words;
+    uint64_t *to = (uint64_t *)(void *)pages->pages[pages->count >> pages->page_shift]->data +
+                   in_page * layout->words;
     memcpy(to, row, (size_t)layout->words * sizeof *to);
     for (int64_t c = 0; layout->text_count > 0 && c < layout->count; c++) {
         const struct gar_key_column *key = &layout->columns[c];
         if (is_far(key, row)) {
-            GAR_TRY(keep_bytes(pages, gar_key_far(row[key->word + 1]), gar_key_text_size(row[key->word]),
-                               &to[key->word + 1], err));
+            GAR_TRY(keep_bytes(pages, gar_key_far(row[key->word + 1]),
+                               gar_key_text_size(row[key->word]), &to[key->word + 1], err));
         }
     }
     pages->count++;
@@ -140,7 +145,8 @@ bool gar_row_pages_equal(const struct gar_row_pages *pages, int64_t row, const u
         }
         if (is_far(key, other)) {
             const int32_t size = gar_key_text_size(other[w]);
-            if (memcmp(gar_row_pages_far(pages, mine[w + 1]), gar_key_far(other[w + 1]), (size_t)size) != 0) {
+            if (memcmp(gar_row_pages_far(pages, mine[w + 1]), gar_key_far(other[w + 1]),
+                       (size_t)size) != 0) {
                 return false;
             }
         } else if (key->words == 2 && mine[w + 1] != other[w + 1]) {
@@ -155,8 +161,8 @@ static int64_t row_number(const uint32_t *rows, int64_t first, int64_t i)
     return rows != NULL ? (int64_t)rows[i] : first + i;
 }
 
-static void put_words(const struct gar_row_pages *pages, const struct gar_key_column *key, const uint32_t *rows,
-                      int64_t first, int64_t count, struct gar_column *out)
+static void put_words(const struct gar_row_pages *pages, const struct gar_key_column *key,
+                      const uint32_t *rows, int64_t first, int64_t count, struct gar_column *out)
 {
     void *values = gar_column_values_mut(out);
     for (int64_t i = 0; i < count; i++) {
@@ -172,9 +178,11 @@ static void put_words(const struct gar_row_pages *pages, const struct gar_key_co
     }
 }
 
-/* Bytes of long texts among the rows from i on, as many rows as one data buffer takes; *out_end is the row after. */
-static int64_t far_bytes(const struct gar_row_pages *pages, const struct gar_key_column *key, const uint32_t *rows,
-                         int64_t first, int64_t i, int64_t count, int64_t *out_end)
+/* Bytes of long texts among the rows from i on, as many rows as one data buffer takes; *out_end is
+ * the row after. */
+static int64_t far_bytes(const struct gar_row_pages *pages, const struct gar_key_column *key,
+                         const uint32_t *rows, int64_t first, int64_t i, int64_t count,
+                         int64_t *out_end)
 {
     const int64_t limit = (int64_t)1 << 30;
     int64_t bytes = 0;
@@ -190,8 +198,9 @@ static int64_t far_bytes(const struct gar_row_pages *pages, const struct gar_key
     return bytes;
 }
 
-static enum gar_status put_texts(const struct gar_row_pages *pages, const struct gar_key_column *key,
-                                 const uint32_t *rows, int64_t first, int64_t count, struct gar_memory *memory,
+static enum gar_status put_texts(const struct gar_row_pages *pages,
+                                 const struct gar_key_column *key, const uint32_t *rows,
+                                 int64_t first, int64_t count, struct gar_memory *memory,
                                  struct gar_column *out, struct gar_error *err)
 {
     struct gar_string_view *views = (struct gar_string_view *)gar_column_values_mut(out);
@@ -214,7 +223,8 @@ static enum gar_status put_texts(const struct gar_row_pages *pages, const struct
             const uint64_t *row = gar_row_pages_at(pages, row_number(rows, first, i));
             if (is_far(key, row)) {
                 const int32_t size = gar_key_text_size(row[key->word]);
-                memcpy(buffer->data + at, gar_row_pages_far(pages, row[key->word + 1]), (size_t)size);
+                memcpy(buffer->data + at, gar_row_pages_far(pages, row[key->word + 1]),
+                       (size_t)size);
                 views[i] = gar_view_make(buffer->data + at, size, index, at);
                 at += size;
             } else {
@@ -225,8 +235,8 @@ static enum gar_status put_texts(const struct gar_row_pages *pages, const struct
     return GAR_OK;
 }
 
-static int64_t put_nulls(const struct gar_row_pages *pages, int64_t index, const uint32_t *rows, int64_t first,
-                         int64_t count, struct gar_column *out)
+static int64_t put_nulls(const struct gar_row_pages *pages, int64_t index, const uint32_t *rows,
+                         int64_t first, int64_t count, struct gar_column *out)
 {
     uint8_t *validity = gar_column_validity_mut(out);
     int64_t nulls = 0;
@@ -239,8 +249,9 @@ static int64_t put_nulls(const struct gar_row_pages *pages, int64_t index, const
     return nulls;
 }
 
-enum gar_status gar_row_pages_column(const struct gar_row_pages *pages, int64_t index, const uint32_t *rows,
-                                     int64_t first, int64_t count, struct gar_memory *memory, struct gar_column **out,
+enum gar_status gar_row_pages_column(const struct gar_row_pages *pages, int64_t index,
+                                     const uint32_t *rows, int64_t first, int64_t count,
+                                     struct gar_memory *memory, struct gar_column **out,
                                      struct gar_error *err)
 {
     const struct gar_key_column *key = &pages->layout->columns[index];

@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The front of the aggregate kernels: which family serves a call, growing arrays, counting of nulls. */
+/* The front of the aggregate kernels: which family serves a call, growing arrays, counting of
+ * nulls. */
 #include "kernels/aggregate.h"
 
 #include "base/alloc.h"
 #include "kernels/aggregate_priv.h"
 
 static const char *const kind_names[] = {
-    [GAR_AGGREGATE_COUNT] = "count",
-    [GAR_AGGREGATE_COUNT_NULL] = "count",
-    [GAR_AGGREGATE_COUNT_ALL] = "count",
-    [GAR_AGGREGATE_COUNT_DISTINCT] = "count_distinct",
-    [GAR_AGGREGATE_SUM] = "sum",
-    [GAR_AGGREGATE_PRODUCT] = "product",
-    [GAR_AGGREGATE_MEAN] = "mean",
-    [GAR_AGGREGATE_MIN] = "min",
-    [GAR_AGGREGATE_MAX] = "max",
-    [GAR_AGGREGATE_VAR] = "var",
-    [GAR_AGGREGATE_STDDEV] = "stddev",
-    [GAR_AGGREGATE_ANY_VALUE] = "any_value",
-    [GAR_AGGREGATE_BOOL_AND] = "bool_and",
-    [GAR_AGGREGATE_BOOL_OR] = "bool_or",
+    [GAR_AGGREGATE_COUNT] = "count",       [GAR_AGGREGATE_COUNT_NULL] = "count",
+    [GAR_AGGREGATE_COUNT_ALL] = "count",   [GAR_AGGREGATE_COUNT_DISTINCT] = "count_distinct",
+    [GAR_AGGREGATE_SUM] = "sum",           [GAR_AGGREGATE_PRODUCT] = "product",
+    [GAR_AGGREGATE_MEAN] = "mean",         [GAR_AGGREGATE_MIN] = "min",
+    [GAR_AGGREGATE_MAX] = "max",           [GAR_AGGREGATE_VAR] = "var",
+    [GAR_AGGREGATE_STDDEV] = "stddev",     [GAR_AGGREGATE_ANY_VALUE] = "any_value",
+    [GAR_AGGREGATE_BOOL_AND] = "bool_and", [GAR_AGGREGATE_BOOL_OR] = "bool_or",
 };
 
 const char *gar_aggregate_kind_name(enum gar_aggregate_kind kind)
@@ -27,7 +21,8 @@ const char *gar_aggregate_kind_name(enum gar_aggregate_kind kind)
     return kind_names[kind];
 }
 
-enum gar_status gar_aggregate_array_grow(struct gar_aggregate_array *array, struct gar_memory *memory, int64_t count,
+enum gar_status gar_aggregate_array_grow(struct gar_aggregate_array *array,
+                                         struct gar_memory *memory, int64_t count,
                                          int64_t item_bytes, struct gar_error *err)
 {
     if (count <= array->count) {
@@ -38,14 +33,16 @@ enum gar_status gar_aggregate_array_grow(struct gar_aggregate_array *array, stru
     if (want > have) {
         const int64_t bytes = gar_max_i64(want, gar_min_i64(have * 2, have + ((int64_t)256 << 20)));
         if (array->buffer == NULL) {
-            GAR_TRY(gar_buffer_new(memory, gar_max_i64(bytes, 16 * item_bytes), &array->buffer, err));
+            GAR_TRY(
+                gar_buffer_new(memory, gar_max_i64(bytes, 16 * item_bytes), &array->buffer, err));
         } else {
             GAR_TRY(gar_buffer_resize(array->buffer, bytes, err));
         }
     }
     /* All room is initialised at once, so that growing group by group costs one comparison. */
     const int64_t room = array->buffer->size / item_bytes;
-    memset(array->buffer->data + array->count * item_bytes, 0, (size_t)((room - array->count) * item_bytes));
+    memset(array->buffer->data + array->count * item_bytes, 0,
+           (size_t)((room - array->count) * item_bytes));
     array->count = room;
     return GAR_OK;
 }
@@ -69,7 +66,8 @@ static bool may_have_nulls(const struct gar_column *column)
     return column->validity != NULL && column->null_count != 0;
 }
 
-static void count_null_rows(int64_t *nulls, const uint32_t *groups, const struct gar_column *argument, int64_t rows)
+static void count_null_rows(int64_t *nulls, const uint32_t *groups,
+                            const struct gar_column *argument, int64_t rows)
 {
     for (int64_t at = 0; at < rows; at += 64) {
         const int64_t n = gar_min_i64(rows - at, 64);
@@ -85,12 +83,14 @@ static void count_null_rows(int64_t *nulls, const uint32_t *groups, const struct
 }
 
 enum gar_status gar_aggregate_count_nulls(struct gar_aggregate *state, const uint32_t *groups,
-                                          const struct gar_column *argument, int64_t rows, struct gar_error *err)
+                                          const struct gar_column *argument, int64_t rows,
+                                          struct gar_error *err)
 {
     if (argument == NULL || !may_have_nulls(argument)) {
         return GAR_OK;
     }
-    GAR_TRY(gar_aggregate_array_grow(&state->nulls, state->memory, state->groups, (int64_t)sizeof(int64_t), err));
+    GAR_TRY(gar_aggregate_array_grow(&state->nulls, state->memory, state->groups,
+                                     (int64_t)sizeof(int64_t), err));
     int64_t *nulls = (int64_t *)gar_aggregate_array_data(&state->nulls);
     if (argument->encoding == GAR_CONSTANT || argument->type.id == GAR_NULL) {
         if (groups == NULL) {
@@ -108,15 +108,17 @@ enum gar_status gar_aggregate_count_nulls(struct gar_aggregate *state, const uin
     return GAR_OK;
 }
 
-enum gar_status gar_aggregate_combine_nulls(struct gar_aggregate *state, const struct gar_aggregate *from,
-                                            const uint32_t *from_groups, const uint32_t *to_groups, int64_t count,
-                                            struct gar_error *err)
+enum gar_status gar_aggregate_combine_nulls(struct gar_aggregate *state,
+                                            const struct gar_aggregate *from,
+                                            const uint32_t *from_groups, const uint32_t *to_groups,
+                                            int64_t count, struct gar_error *err)
 {
     const int64_t *theirs = (const int64_t *)gar_aggregate_array_data(&from->nulls);
     if (theirs == NULL) {
         return GAR_OK;
     }
-    GAR_TRY(gar_aggregate_array_grow(&state->nulls, state->memory, state->groups, (int64_t)sizeof(int64_t), err));
+    GAR_TRY(gar_aggregate_array_grow(&state->nulls, state->memory, state->groups,
+                                     (int64_t)sizeof(int64_t), err));
     int64_t *ours = (int64_t *)gar_aggregate_array_data(&state->nulls);
     for (int64_t i = 0; i < count; i++) {
         const int64_t g = from_groups != NULL ? (int64_t)from_groups[i] : i;
@@ -128,9 +130,10 @@ enum gar_status gar_aggregate_combine_nulls(struct gar_aggregate *state, const s
 }
 
 /* Counts: everything is in the nulls. */
-static enum gar_status count_finish(const struct gar_aggregate *state, const struct gar_aggregate_spec *spec,
-                                    int64_t first, int64_t count, const int64_t *group_rows, struct gar_column *out,
-                                    int64_t *nulls, struct gar_error *err)
+static enum gar_status count_finish(const struct gar_aggregate *state,
+                                    const struct gar_aggregate_spec *spec, int64_t first,
+                                    int64_t count, const int64_t *group_rows,
+                                    struct gar_column *out, int64_t *nulls, struct gar_error *err)
 {
     (void)nulls;
     (void)err;
@@ -195,8 +198,10 @@ static bool takes_type(const struct gar_aggregate_spec *spec)
     case GAR_AGGREGATE_MAX:
     case GAR_AGGREGATE_ANY_VALUE: return true;
     case GAR_AGGREGATE_SUM:
-    case GAR_AGGREGATE_MEAN: return gar_type_is_numeric(type) || type.id == GAR_BOOL || type.id == GAR_DURATION;
-    case GAR_AGGREGATE_PRODUCT: return gar_type_is_integer(type) || gar_type_is_float(type) || type.id == GAR_BOOL;
+    case GAR_AGGREGATE_MEAN:
+        return gar_type_is_numeric(type) || type.id == GAR_BOOL || type.id == GAR_DURATION;
+    case GAR_AGGREGATE_PRODUCT:
+        return gar_type_is_integer(type) || gar_type_is_float(type) || type.id == GAR_BOOL;
     case GAR_AGGREGATE_VAR:
     case GAR_AGGREGATE_STDDEV: return gar_type_is_numeric(type) || type.id == GAR_BOOL;
     case GAR_AGGREGATE_BOOL_AND:
@@ -210,7 +215,8 @@ enum gar_status gar_aggregate_new(const struct gar_aggregate_spec *spec, struct 
 {
     if (!takes_type(spec)) {
         char text[64];
-        return gar_error_set(err, GAR_ERR_TYPE, "%s does not take %s", gar_aggregate_kind_name(spec->kind),
+        return gar_error_set(err, GAR_ERR_TYPE, "%s does not take %s",
+                             gar_aggregate_kind_name(spec->kind),
                              gar_type_text(spec->argument, text, (int64_t)sizeof text));
     }
     struct gar_aggregate *state = new_by_kind(spec);
@@ -262,7 +268,8 @@ bool gar_aggregate_is_shared(const struct gar_aggregate_spec *a, const struct ga
     return family(a) == family(b) && gar_type_equal(a->argument, b->argument);
 }
 
-enum gar_status gar_aggregate_resize(struct gar_aggregate *state, int64_t groups, struct gar_error *err)
+enum gar_status gar_aggregate_resize(struct gar_aggregate *state, int64_t groups,
+                                     struct gar_error *err)
 {
     if (groups <= state->groups) {
         return GAR_OK;
@@ -271,14 +278,16 @@ enum gar_status gar_aggregate_resize(struct gar_aggregate *state, int64_t groups
         GAR_TRY(state->vtable->resize(state, groups, err));
     }
     if (state->nulls.buffer != NULL) {
-        GAR_TRY(gar_aggregate_array_grow(&state->nulls, state->memory, groups, (int64_t)sizeof(int64_t), err));
+        GAR_TRY(gar_aggregate_array_grow(&state->nulls, state->memory, groups,
+                                         (int64_t)sizeof(int64_t), err));
     }
     state->groups = groups;
     return GAR_OK;
 }
 
 enum gar_status gar_aggregate_update(struct gar_aggregate *state, const uint32_t *groups,
-                                     const struct gar_column *argument, int64_t rows, struct gar_error *err)
+                                     const struct gar_column *argument, int64_t rows,
+                                     struct gar_error *err)
 {
     if (rows == 0 || argument == NULL) {
         return GAR_OK;
@@ -291,8 +300,8 @@ enum gar_status gar_aggregate_update(struct gar_aggregate *state, const uint32_t
 }
 
 enum gar_status gar_aggregate_combine(struct gar_aggregate *state, const struct gar_aggregate *from,
-                                      const uint32_t *from_groups, const uint32_t *to_groups, int64_t count,
-                                      struct gar_error *err)
+                                      const uint32_t *from_groups, const uint32_t *to_groups,
+                                      int64_t count, struct gar_error *err)
 {
     GAR_TRY(gar_aggregate_combine_nulls(state, from, from_groups, to_groups, count, err));
     if (state->vtable->combine == NULL || state->spec.argument.id == GAR_NULL) {
@@ -303,8 +312,8 @@ enum gar_status gar_aggregate_combine(struct gar_aggregate *state, const struct 
 
 static bool is_count(enum gar_aggregate_kind kind)
 {
-    return kind == GAR_AGGREGATE_COUNT || kind == GAR_AGGREGATE_COUNT_NULL || kind == GAR_AGGREGATE_COUNT_ALL ||
-           kind == GAR_AGGREGATE_COUNT_DISTINCT;
+    return kind == GAR_AGGREGATE_COUNT || kind == GAR_AGGREGATE_COUNT_NULL ||
+           kind == GAR_AGGREGATE_COUNT_ALL || kind == GAR_AGGREGATE_COUNT_DISTINCT;
 }
 
 /* Every row null. */
@@ -325,9 +334,11 @@ static enum gar_status all_null(struct gar_type type, int64_t count, struct gar_
     return GAR_OK;
 }
 
-enum gar_status gar_aggregate_finish(const struct gar_aggregate *state, const struct gar_aggregate_spec *spec,
-                                     int64_t first, int64_t count, const int64_t *group_rows,
-                                     struct gar_memory *memory, struct gar_column **out, struct gar_error *err)
+enum gar_status gar_aggregate_finish(const struct gar_aggregate *state,
+                                     const struct gar_aggregate_spec *spec, int64_t first,
+                                     int64_t count, const int64_t *group_rows,
+                                     struct gar_memory *memory, struct gar_column **out,
+                                     struct gar_error *err)
 {
     if (spec->argument.id == GAR_NULL && !is_count(spec->kind)) {
         return all_null(spec->result, count, memory, out, err);
@@ -335,7 +346,8 @@ enum gar_status gar_aggregate_finish(const struct gar_aggregate *state, const st
     struct gar_column *column = NULL;
     GAR_TRY(gar_column_new(memory, spec->result, count, !is_count(spec->kind), &column, err));
     int64_t nulls = 0;
-    const enum gar_status status = state->vtable->finish(state, spec, first, count, group_rows, column, &nulls, err);
+    const enum gar_status status =
+        state->vtable->finish(state, spec, first, count, group_rows, column, &nulls, err);
     if (status < 0) {
         gar_column_unref(column);
         return status;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* count_distinct: one set of (group, value) pairs for all groups.
  *
- * Values become two words: fixed-width types their (normalised) bytes, texts their view, whose second half is a place in
- * the heap when they are long. Entries lie densely in the order they came; the slots of an open-addressing table hold
+ * Values become two words: fixed-width types their (normalised) bytes, texts their view, whose
+ * second half is a place in
+ * the heap when they are long. Entries lie densely in the order they came; the slots of an
+ * open-addressing table hold
  * entry numbers, so that growing moves no entries. Nothing holds a pointer. */
 #include <math.h>
 
@@ -36,10 +38,12 @@ struct candidate {
 
 enum { FIRST_SLOTS = 64 };
 
-static enum gar_status distinct_resize(struct gar_aggregate *head, int64_t groups, struct gar_error *err)
+static enum gar_status distinct_resize(struct gar_aggregate *head, int64_t groups,
+                                       struct gar_error *err)
 {
     struct distinct_state *state = (struct distinct_state *)head;
-    return gar_aggregate_array_grow(&state->counts, head->memory, groups, (int64_t)sizeof(int64_t), err);
+    return gar_aggregate_array_grow(&state->counts, head->memory, groups, (int64_t)sizeof(int64_t),
+                                    err);
 }
 
 static uint32_t hash_candidate(const struct candidate *c, uint32_t group)
@@ -53,7 +57,8 @@ static uint32_t hash_candidate(const struct candidate *c, uint32_t group)
     return (uint32_t)(gar_hash_combine(h, group) >> 32);
 }
 
-static bool equals(const struct distinct_state *state, const struct distinct_entry *e, const struct candidate *c)
+static bool equals(const struct distinct_state *state, const struct distinct_entry *e,
+                   const struct candidate *c)
 {
     if (e->key[0] != c->key[0]) {
         return false;
@@ -64,8 +69,8 @@ static bool equals(const struct distinct_state *state, const struct distinct_ent
     return memcmp(state->heap->data + e->key[1], c->far, (size_t)(uint32_t)c->key[0]) == 0;
 }
 
-static enum gar_status grow_buffer(struct gar_memory *memory, struct gar_buffer **buffer, int64_t want,
-                                   struct gar_error *err)
+static enum gar_status grow_buffer(struct gar_memory *memory, struct gar_buffer **buffer,
+                                   int64_t want, struct gar_error *err)
 {
     if (*buffer == NULL) {
         return gar_buffer_new(memory, want, buffer, err);
@@ -76,14 +81,17 @@ static enum gar_status grow_buffer(struct gar_memory *memory, struct gar_buffer 
     return gar_buffer_resize(*buffer, gar_max_i64(want, 2 * (*buffer)->size), err);
 }
 
-static enum gar_status rebuild_slots(struct distinct_state *state, int64_t slots, struct gar_error *err)
+static enum gar_status rebuild_slots(struct distinct_state *state, int64_t slots,
+                                     struct gar_error *err)
 {
     struct gar_buffer *fresh = NULL;
-    GAR_TRY(gar_buffer_new_zeroed(state->head.memory, slots * (int64_t)sizeof(uint32_t), &fresh, err));
+    GAR_TRY(
+        gar_buffer_new_zeroed(state->head.memory, slots * (int64_t)sizeof(uint32_t), &fresh, err));
     uint32_t *table = (uint32_t *)(void *)fresh->data;
     const uint64_t mask = (uint64_t)slots - 1;
     const struct distinct_entry *entries =
-        state->entries != NULL ? (const struct distinct_entry *)(const void *)state->entries->data : NULL;
+        state->entries != NULL ? (const struct distinct_entry *)(const void *)state->entries->data
+                               : NULL;
     for (int64_t i = 0; i < state->entry_count; i++) {
         uint64_t at = entries[i].hash & mask;
         while (table[at] != 0) {
@@ -102,9 +110,11 @@ static enum gar_status make_room(struct distinct_state *state, int64_t more, str
 {
     const int64_t want = state->entry_count + more;
     if (want >= UINT32_MAX) {
-        return gar_error_set(err, GAR_ERR_UNSUPPORTED, "count_distinct of more than 4294967294 values in one task");
+        return gar_error_set(err, GAR_ERR_UNSUPPORTED,
+                             "count_distinct of more than 4294967294 values in one task");
     }
-    GAR_TRY(grow_buffer(state->head.memory, &state->entries, want * (int64_t)sizeof(struct distinct_entry), err));
+    GAR_TRY(grow_buffer(state->head.memory, &state->entries,
+                        want * (int64_t)sizeof(struct distinct_entry), err));
     if (state->slots == NULL || want * 3 > (state->slot_mask + 1) * 2) {
         GAR_TRY(rebuild_slots(state, gar_max_i64(gar_next_pow2(want * 2), FIRST_SLOTS), err));
     }
@@ -112,8 +122,8 @@ static enum gar_status make_room(struct distinct_state *state, int64_t more, str
 }
 
 /* Room must be there. */
-static enum gar_status insert(struct distinct_state *state, const struct candidate *c, uint32_t group, uint32_t hash,
-                              struct gar_error *err)
+static enum gar_status insert(struct distinct_state *state, const struct candidate *c,
+                              uint32_t group, uint32_t hash, struct gar_error *err)
 {
     struct distinct_entry *entries = (struct distinct_entry *)(void *)state->entries->data;
     uint32_t *slots = (uint32_t *)(void *)state->slots->data;
@@ -197,21 +207,23 @@ static enum gar_status insert_places(struct distinct_state *state, const struct 
             hashes[i] = hash_candidate(&candidates[i], groups != NULL ? groups[first + i] : 0);
             __builtin_prefetch(&slots[hashes[i] & (uint64_t)state->slot_mask]);
         }
-        const struct distinct_entry *entries = (const struct distinct_entry *)(const void *)state->entries->data;
+        const struct distinct_entry *entries =
+            (const struct distinct_entry *)(const void *)state->entries->data;
         for (int64_t i = 0; i < n; i++) {
             const uint32_t slot = slots[hashes[i] & (uint64_t)state->slot_mask];
             __builtin_prefetch(&entries[slot != 0 ? slot - 1 : 0]);
         }
         for (int64_t i = 0; i < n; i++) {
-            GAR_TRY(insert(state, &candidates[i], groups != NULL ? groups[first + i] : 0, hashes[i], err));
+            GAR_TRY(insert(state, &candidates[i], groups != NULL ? groups[first + i] : 0, hashes[i],
+                           err));
         }
     }
     return GAR_OK;
 }
 
 /* One group over a dictionary: each entry in use once. */
-static enum gar_status insert_used(struct distinct_state *state, const struct gar_column *argument, int64_t rows,
-                                   struct gar_error *err)
+static enum gar_status insert_used(struct distinct_state *state, const struct gar_column *argument,
+                                   int64_t rows, struct gar_error *err)
 {
     uint64_t *used = gar_aggregate_used_codes(argument, rows);
     if (used == NULL) {
@@ -232,14 +244,17 @@ static enum gar_status insert_used(struct distinct_state *state, const struct ga
 }
 
 static enum gar_status distinct_update(struct gar_aggregate *head, const uint32_t *groups,
-                                       const struct gar_column *argument, int64_t rows, struct gar_error *err)
+                                       const struct gar_column *argument, int64_t rows,
+                                       struct gar_error *err)
 {
     struct distinct_state *state = (struct distinct_state *)head;
-    if (groups == NULL && argument->encoding == GAR_DICTIONARY && argument->dictionary->length <= rows) {
+    if (groups == NULL && argument->encoding == GAR_DICTIONARY &&
+        argument->dictionary->length <= rows) {
         return insert_used(state, argument, rows, err);
     }
     struct gar_feed feed;
-    const int64_t looked_at = groups == NULL && argument->encoding == GAR_CONSTANT ? gar_min_i64(rows, 1) : rows;
+    const int64_t looked_at =
+        groups == NULL && argument->encoding == GAR_CONSTANT ? gar_min_i64(rows, 1) : rows;
     gar_feed_init(&feed, argument, groups, looked_at, GAR_FEED_I64);
     while (gar_feed_next_places(&feed)) {
         GAR_TRY(insert_places(state, feed.flat, feed.places, feed.groups, feed.count, err));
@@ -248,9 +263,10 @@ static enum gar_status distinct_update(struct gar_aggregate *head, const uint32_
 }
 
 /* The other state's groups are looked up through a map from its group to ours. */
-static enum gar_status distinct_combine(struct gar_aggregate *head, const struct gar_aggregate *from_head,
-                                        const uint32_t *from_groups, const uint32_t *to_groups, int64_t count,
-                                        struct gar_error *err)
+static enum gar_status distinct_combine(struct gar_aggregate *head,
+                                        const struct gar_aggregate *from_head,
+                                        const uint32_t *from_groups, const uint32_t *to_groups,
+                                        int64_t count, struct gar_error *err)
 {
     struct distinct_state *state = (struct distinct_state *)head;
     const struct distinct_state *from = (const struct distinct_state *)(const void *)from_head;
@@ -266,7 +282,8 @@ static enum gar_status distinct_combine(struct gar_aggregate *head, const struct
         map[from_groups != NULL ? (int64_t)from_groups[i] : i] = to_groups[i];
     }
     enum gar_status status = GAR_OK;
-    const struct distinct_entry *entries = (const struct distinct_entry *)(const void *)from->entries->data;
+    const struct distinct_entry *entries =
+        (const struct distinct_entry *)(const void *)from->entries->data;
     for (int64_t i = 0; i < from->entry_count && status >= 0; i++) {
         const uint32_t group = map[entries[i].group];
         if (group == UINT32_MAX) {
@@ -286,9 +303,11 @@ static enum gar_status distinct_combine(struct gar_aggregate *head, const struct
     return status;
 }
 
-static enum gar_status distinct_finish(const struct gar_aggregate *head, const struct gar_aggregate_spec *spec,
-                                       int64_t first, int64_t count, const int64_t *group_rows, struct gar_column *out,
-                                       int64_t *nulls, struct gar_error *err)
+static enum gar_status distinct_finish(const struct gar_aggregate *head,
+                                       const struct gar_aggregate_spec *spec, int64_t first,
+                                       int64_t count, const int64_t *group_rows,
+                                       struct gar_column *out, int64_t *nulls,
+                                       struct gar_error *err)
 {
     (void)spec;
     (void)group_rows;
@@ -296,7 +315,8 @@ static enum gar_status distinct_finish(const struct gar_aggregate *head, const s
     (void)err;
     const struct distinct_state *state = (const struct distinct_state *)(const void *)head;
     if (count > 0) {
-        memcpy(gar_column_values_mut(out), (const int64_t *)gar_aggregate_array_data(&state->counts) + first,
+        memcpy(gar_column_values_mut(out),
+               (const int64_t *)gar_aggregate_array_data(&state->counts) + first,
                (size_t)count * sizeof(int64_t));
     }
     return GAR_OK;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The feed of the aggregate kernels: columns of any type and encoding as short vectors of one of four forms. */
+/* The feed of the aggregate kernels: columns of any type and encoding as short vectors of one of
+ * four forms. */
 #include <math.h>
 
 #include "base/alloc.h"
 #include "base/int128.h"
 #include "kernels/aggregate_priv.h"
 
-void gar_feed_init(struct gar_feed *feed, const struct gar_column *column, const uint32_t *groups, int64_t rows,
-                   enum gar_feed_form form)
+void gar_feed_init(struct gar_feed *feed, const struct gar_column *column, const uint32_t *groups,
+                   int64_t rows, enum gar_feed_form form)
 {
     feed->column = column;
     feed->flat = column->encoding == GAR_FLAT ? column : column->dictionary;
@@ -27,7 +28,8 @@ void gar_feed_init(struct gar_feed *feed, const struct gar_column *column, const
 }
 
 /* Rows [first, first + count) of the column that are not null, as row numbers less `first`. */
-static int64_t list_valid(const struct gar_column *column, int64_t first, int64_t count, uint32_t *out)
+static int64_t list_valid(const struct gar_column *column, int64_t first, int64_t count,
+                          uint32_t *out)
 {
     int64_t n = 0;
     for (int64_t at = 0; at < count; at += 64) {
@@ -41,7 +43,8 @@ static int64_t list_valid(const struct gar_column *column, int64_t first, int64_
     return n;
 }
 
-/* Fill places (rows of flat) and groups of one step; *out_dense tells that places are base, base + 1, ... and were not
+/* Fill places (rows of flat) and groups of one step; *out_dense tells that places are base, base +
+ * 1, ... and were not
  * written. */
 static int64_t step_places(struct gar_feed *feed, int64_t *out_base, bool *out_dense)
 {
@@ -106,20 +109,20 @@ bool gar_feed_next_places(struct gar_feed *feed)
 }
 
 /* out[i] = (to)from[place of i], dense from base or through places. */
-#define CONVERT(from_type, to_type)                                                                \
-    do {                                                                                           \
-        const from_type *from = (const from_type *)feed->flat->values;                             \
-        to_type *to = (to_type *)(void *)feed->scratch;                                            \
-        if (is_dense) {                                                                            \
-            from += base;                                                                          \
-            for (int64_t i = 0; i < count; i++) {                                                  \
-                to[i] = (to_type)from[i];                                                          \
-            }                                                                                      \
-        } else {                                                                                   \
-            for (int64_t i = 0; i < count; i++) {                                                  \
-                to[i] = (to_type)from[feed->places[i]];                                            \
-            }                                                                                      \
-        }                                                                                          \
+#define CONVERT(from_type, to_type)                                    \
+    do {                                                               \
+        const from_type *from = (const from_type *)feed->flat->values; \
+        to_type *to = (to_type *)(void *)feed->scratch;                \
+        if (is_dense) {                                                \
+            from += base;                                              \
+            for (int64_t i = 0; i < count; i++) {                      \
+                to[i] = (to_type)from[i];                              \
+            }                                                          \
+        } else {                                                       \
+            for (int64_t i = 0; i < count; i++) {                      \
+                to[i] = (to_type)from[feed->places[i]];                \
+            }                                                          \
+        }                                                              \
     } while (0)
 
 static void convert_bool_i64(struct gar_feed *feed, int64_t base, bool is_dense, int64_t count)
@@ -226,7 +229,8 @@ bool gar_feed_next(struct gar_feed *feed)
         }
         feed->values = feed->scratch;
         if (is_dense && is_direct(feed->form, feed->flat->type)) {
-            feed->values = (const uint8_t *)feed->flat->values + base * gar_type_width(feed->flat->type);
+            feed->values =
+                (const uint8_t *)feed->flat->values + base * gar_type_width(feed->flat->type);
             return true;
         }
         switch (feed->form) {
@@ -242,13 +246,15 @@ bool gar_feed_next(struct gar_feed *feed)
 
 uint64_t *gar_aggregate_used_codes(const struct gar_column *column, int64_t rows)
 {
-    uint64_t *used = (uint64_t *)gar_calloc((column->dictionary->length + 63) / 64, (int64_t)sizeof(uint64_t));
+    uint64_t *used =
+        (uint64_t *)gar_calloc((column->dictionary->length + 63) / 64, (int64_t)sizeof(uint64_t));
     if (used == NULL) {
         return NULL;
     }
     const uint32_t *codes = (const uint32_t *)column->values;
     for (int64_t i = 0; i < rows; i++) {
-        if (column->validity == NULL || gar_bit_get(column->validity, column->validity_offset + i)) {
+        if (column->validity == NULL ||
+            gar_bit_get(column->validity, column->validity_offset + i)) {
             used[codes[i] >> 6] |= UINT64_C(1) << (codes[i] & 63);
         }
     }

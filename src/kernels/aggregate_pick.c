@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* min, max and any_value: one picked value a group.
  *
- * Numbers and times are kept in one of the feed's forms and narrowed at the end. Texts are copied into a heap of bytes (a
- * slot's room at least doubles when a longer text replaces a shorter one, so that the garbage stays below the use). */
+ * Numbers and times are kept in one of the feed's forms and narrowed at the end. Texts are copied
+ * into a heap of bytes (a
+ * slot's room at least doubles when a longer text replaces a shorter one, so that the garbage
+ * stays below the use). */
 #include <math.h>
 
 #include "base/alloc.h"
 #include "kernels/aggregate_priv.h"
 
 struct text_slot {
-    int64_t offset;  /* in the heap */
-    int32_t size;    /* bytes */
-    int32_t room;    /* bytes that belong to the slot */
+    int64_t offset; /* in the heap */
+    int32_t size;   /* bytes */
+    int32_t room;   /* bytes that belong to the slot */
 };
 
 struct pick_state {
@@ -19,8 +21,9 @@ struct pick_state {
     enum gar_feed_form form;
     bool is_text;
     struct gar_aggregate_array values; /* of the form, or struct text_slot */
-    struct gar_aggregate_array seen;   /* uint8_t; texts and any_value: does the group have a value? */
-    struct gar_buffer *heap;           /* owned; bytes of texts */
+    struct gar_aggregate_array
+        seen;                /* uint8_t; texts and any_value: does the group have a value? */
+    struct gar_buffer *heap; /* owned; bytes of texts */
     int64_t heap_used;
 };
 
@@ -48,7 +51,8 @@ static void fill_start(struct pick_state *state, int64_t first)
     }
 }
 
-static enum gar_status pick_resize(struct gar_aggregate *head, int64_t groups, struct gar_error *err)
+static enum gar_status pick_resize(struct gar_aggregate *head, int64_t groups,
+                                   struct gar_error *err)
 {
     struct pick_state *state = (struct pick_state *)head;
     const int64_t before = state->values.count;
@@ -61,24 +65,24 @@ static enum gar_status pick_resize(struct gar_aggregate *head, int64_t groups, s
 }
 
 /* values[g] = better of values[g] and v, for one form. `better` is an expression over v and old. */
-#define PICK_STEP(value_type, better)                                                              \
-    do {                                                                                           \
-        value_type *picked = (value_type *)gar_aggregate_array_data(&state->values);               \
-        const value_type *values = (const value_type *)source;                                     \
-        if (groups == NULL) {                                                                      \
-            value_type old = picked[0];                                                            \
-            for (int64_t i = 0; i < count; i++) {                                                  \
-                const value_type v = values[i];                                                    \
-                old = (better) ? v : old;                                                          \
-            }                                                                                      \
-            picked[0] = old;                                                                       \
-        } else {                                                                                   \
-            for (int64_t i = 0; i < count; i++) {                                                  \
-                const value_type v = values[i];                                                    \
-                const value_type old = picked[groups[i]];                                          \
-                picked[groups[i]] = (better) ? v : old;                                            \
-            }                                                                                      \
-        }                                                                                          \
+#define PICK_STEP(value_type, better)                                                \
+    do {                                                                             \
+        value_type *picked = (value_type *)gar_aggregate_array_data(&state->values); \
+        const value_type *values = (const value_type *)source;                       \
+        if (groups == NULL) {                                                        \
+            value_type old = picked[0];                                              \
+            for (int64_t i = 0; i < count; i++) {                                    \
+                const value_type v = values[i];                                      \
+                old = (better) ? v : old;                                            \
+            }                                                                        \
+            picked[0] = old;                                                         \
+        } else {                                                                     \
+            for (int64_t i = 0; i < count; i++) {                                    \
+                const value_type v = values[i];                                      \
+                const value_type old = picked[groups[i]];                            \
+                picked[groups[i]] = (better) ? v : old;                              \
+            }                                                                        \
+        }                                                                            \
     } while (0)
 
 /* NaN is replaced by anything and replaces nothing. */
@@ -87,7 +91,8 @@ static inline bool is_nan(double v)
     return v != v;
 }
 
-static void pick_step(struct pick_state *state, const void *source, const uint32_t *groups, int64_t count)
+static void pick_step(struct pick_state *state, const void *source, const uint32_t *groups,
+                      int64_t count)
 {
     const bool is_min = state->head.spec.kind == GAR_AGGREGATE_MIN;
     switch (state->form) {
@@ -142,8 +147,8 @@ static int32_t compare_bytes(const uint8_t *a, int64_t a_size, const uint8_t *b,
     return order != 0 ? order : (a_size > b_size) - (a_size < b_size);
 }
 
-static enum gar_status set_text(struct pick_state *state, int64_t group, const uint8_t *bytes, int64_t size,
-                                struct gar_error *err)
+static enum gar_status set_text(struct pick_state *state, int64_t group, const uint8_t *bytes,
+                                int64_t size, struct gar_error *err)
 {
     struct text_slot *slot = (struct text_slot *)gar_aggregate_array_data(&state->values) + group;
     if (size > slot->room) {
@@ -165,15 +170,16 @@ static enum gar_status set_text(struct pick_state *state, int64_t group, const u
     return GAR_OK;
 }
 
-static enum gar_status offer_text(struct pick_state *state, int64_t group, const uint8_t *bytes, int64_t size,
-                                  struct gar_error *err)
+static enum gar_status offer_text(struct pick_state *state, int64_t group, const uint8_t *bytes,
+                                  int64_t size, struct gar_error *err)
 {
     uint8_t *seen = (uint8_t *)gar_aggregate_array_data(&state->seen);
     if (seen[group]) {
         if (state->head.spec.kind == GAR_AGGREGATE_ANY_VALUE) {
             return GAR_OK;
         }
-        const struct text_slot *slot = (struct text_slot *)gar_aggregate_array_data(&state->values) + group;
+        const struct text_slot *slot =
+            (struct text_slot *)gar_aggregate_array_data(&state->values) + group;
         const uint8_t *old = slot->size > 0 ? state->heap->data + slot->offset : bytes;
         const int32_t order = compare_bytes(bytes, size, old, slot->size);
         if (state->head.spec.kind == GAR_AGGREGATE_MIN ? order >= 0 : order <= 0) {
@@ -186,7 +192,8 @@ static enum gar_status offer_text(struct pick_state *state, int64_t group, const
 }
 
 /* One group over a dictionary: only look at each entry in use once. */
-static enum gar_status offer_used_entries(struct pick_state *state, const struct gar_column *argument, int64_t rows,
+static enum gar_status offer_used_entries(struct pick_state *state,
+                                          const struct gar_column *argument, int64_t rows,
                                           struct gar_error *err)
 {
     const struct gar_column *flat = argument->dictionary;
@@ -206,11 +213,12 @@ static enum gar_status offer_used_entries(struct pick_state *state, const struct
     return status;
 }
 
-static enum gar_status pick_texts(struct pick_state *state, const uint32_t *groups, const struct gar_column *argument,
-                                  int64_t rows, struct gar_error *err)
+static enum gar_status pick_texts(struct pick_state *state, const uint32_t *groups,
+                                  const struct gar_column *argument, int64_t rows,
+                                  struct gar_error *err)
 {
-    if (groups == NULL && argument->encoding == GAR_DICTIONARY && argument->dictionary->length <= rows &&
-        state->head.spec.kind != GAR_AGGREGATE_ANY_VALUE) {
+    if (groups == NULL && argument->encoding == GAR_DICTIONARY &&
+        argument->dictionary->length <= rows && state->head.spec.kind != GAR_AGGREGATE_ANY_VALUE) {
         return offer_used_entries(state, argument, rows, err);
     }
     struct gar_feed feed;
@@ -225,8 +233,9 @@ static enum gar_status pick_texts(struct pick_state *state, const uint32_t *grou
     return GAR_OK;
 }
 
-static enum gar_status pick_update(struct gar_aggregate *head, const uint32_t *groups, const struct gar_column *argument,
-                                   int64_t rows, struct gar_error *err)
+static enum gar_status pick_update(struct gar_aggregate *head, const uint32_t *groups,
+                                   const struct gar_column *argument, int64_t rows,
+                                   struct gar_error *err)
 {
     struct pick_state *state = (struct pick_state *)head;
     if (state->is_text) {
@@ -244,22 +253,24 @@ static enum gar_status pick_update(struct gar_aggregate *head, const uint32_t *g
     return GAR_OK;
 }
 
-static enum gar_status combine_texts(struct pick_state *state, const struct pick_state *from, int64_t from_group,
-                                     int64_t to_group, struct gar_error *err)
+static enum gar_status combine_texts(struct pick_state *state, const struct pick_state *from,
+                                     int64_t from_group, int64_t to_group, struct gar_error *err)
 {
     const uint8_t *seen = (const uint8_t *)gar_aggregate_array_data(&from->seen);
     if (!seen[from_group]) {
         return GAR_OK;
     }
-    const struct text_slot *slot = (const struct text_slot *)gar_aggregate_array_data(&from->values) + from_group;
+    const struct text_slot *slot =
+        (const struct text_slot *)gar_aggregate_array_data(&from->values) + from_group;
     static const uint8_t nothing[1] = {0};
     const uint8_t *bytes = slot->size > 0 ? from->heap->data + slot->offset : nothing;
     return offer_text(state, to_group, bytes, slot->size, err);
 }
 
-static enum gar_status pick_combine(struct gar_aggregate *head, const struct gar_aggregate *from_head,
-                                    const uint32_t *from_groups, const uint32_t *to_groups, int64_t count,
-                                    struct gar_error *err)
+static enum gar_status pick_combine(struct gar_aggregate *head,
+                                    const struct gar_aggregate *from_head,
+                                    const uint32_t *from_groups, const uint32_t *to_groups,
+                                    int64_t count, struct gar_error *err)
 {
     struct pick_state *state = (struct pick_state *)head;
     const struct pick_state *from = (const struct pick_state *)(const void *)from_head;
@@ -277,8 +288,9 @@ static enum gar_status pick_combine(struct gar_aggregate *head, const struct gar
             uint8_t *ours = (uint8_t *)gar_aggregate_array_data(&state->seen);
             if (seen[g] && !ours[to_groups[i]]) {
                 ours[to_groups[i]] = 1;
-                memcpy((uint8_t *)gar_aggregate_array_data(&state->values) + (int64_t)to_groups[i] * bytes, value,
-                       (size_t)bytes);
+                memcpy((uint8_t *)gar_aggregate_array_data(&state->values) +
+                           (int64_t)to_groups[i] * bytes,
+                       value, (size_t)bytes);
             }
         } else {
             pick_step(state, value, to_groups + i, 1);
@@ -288,7 +300,8 @@ static enum gar_status pick_combine(struct gar_aggregate *head, const struct gar
 }
 
 /* Store a value of the form as the narrower type of the column. */
-static void put_value(const struct pick_state *state, int64_t group, struct gar_column *out, int64_t i)
+static void put_value(const struct pick_state *state, int64_t group, struct gar_column *out,
+                      int64_t i)
 {
     const void *values = gar_aggregate_array_data(&state->values);
     void *to = gar_column_values_mut(out);
@@ -325,10 +338,11 @@ static bool has_value(const struct pick_state *state, int64_t group, const int64
 }
 
 /* Copy the texts of a range of groups into data buffers of at most 1 GiB each. */
-static enum gar_status put_texts(const struct pick_state *state, int64_t first, int64_t count, struct gar_column *out,
-                                 struct gar_error *err)
+static enum gar_status put_texts(const struct pick_state *state, int64_t first, int64_t count,
+                                 struct gar_column *out, struct gar_error *err)
 {
-    const struct text_slot *slots = (const struct text_slot *)gar_aggregate_array_data(&state->values) + first;
+    const struct text_slot *slots =
+        (const struct text_slot *)gar_aggregate_array_data(&state->values) + first;
     struct gar_string_view *views = (struct gar_string_view *)gar_column_values_mut(out);
     const int64_t limit = (int64_t)1 << 30;
     int64_t i = 0;
@@ -367,9 +381,10 @@ static enum gar_status put_texts(const struct pick_state *state, int64_t first, 
     return GAR_OK;
 }
 
-static enum gar_status pick_finish(const struct gar_aggregate *head, const struct gar_aggregate_spec *spec, int64_t first,
-                                   int64_t count, const int64_t *group_rows, struct gar_column *out, int64_t *nulls,
-                                   struct gar_error *err)
+static enum gar_status pick_finish(const struct gar_aggregate *head,
+                                   const struct gar_aggregate_spec *spec, int64_t first,
+                                   int64_t count, const int64_t *group_rows, struct gar_column *out,
+                                   int64_t *nulls, struct gar_error *err)
 {
     (void)spec;
     const struct pick_state *state = (const struct pick_state *)(const void *)head;
@@ -416,7 +431,8 @@ struct gar_aggregate *gar_aggregate_new_pick(const struct gar_aggregate_spec *sp
         state->form = GAR_FEED_F64;
     } else if (gar_type_is_unsigned(spec->argument)) {
         state->form = GAR_FEED_U64;
-    } else if (spec->argument.id == GAR_DECIMAL128 && spec->argument.precision > GAR_DECIMAL64_PRECISION_MAX) {
+    } else if (spec->argument.id == GAR_DECIMAL128 &&
+               spec->argument.precision > GAR_DECIMAL64_PRECISION_MAX) {
         state->form = GAR_FEED_I128;
     } else {
         state->form = GAR_FEED_I64;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums, means and products.
  *
- * Integers and decimals of up to 18 digits are summed in 64 bits that wrap; each wrap is counted in a second array that
- * does not exist until the first one (`carries`: sum = carry * 2^64 + low). Larger decimals are summed in 128 bits, floats
+ * Integers and decimals of up to 18 digits are summed in 64 bits that wrap; each wrap is counted
+ * in a second array that
+ * does not exist until the first one (`carries`: sum = carry * 2^64 + low). Larger decimals are
+ * summed in 128 bits, floats
  * in double precision. */
 #include <math.h>
 
@@ -25,14 +27,17 @@ static int64_t form_bytes(enum gar_feed_form form)
 static enum gar_status sum_resize(struct gar_aggregate *head, int64_t groups, struct gar_error *err)
 {
     struct sum_state *state = (struct sum_state *)head;
-    GAR_TRY(gar_aggregate_array_grow(&state->sums, head->memory, groups, form_bytes(state->form), err));
+    GAR_TRY(
+        gar_aggregate_array_grow(&state->sums, head->memory, groups, form_bytes(state->form), err));
     if (state->carries.buffer != NULL) {
-        GAR_TRY(gar_aggregate_array_grow(&state->carries, head->memory, groups, (int64_t)sizeof(int64_t), err));
+        GAR_TRY(gar_aggregate_array_grow(&state->carries, head->memory, groups,
+                                         (int64_t)sizeof(int64_t), err));
     }
     return GAR_OK;
 }
 
-static GAR_NOINLINE enum gar_status add_carry(struct sum_state *state, int64_t group, int64_t by, struct gar_error *err)
+static GAR_NOINLINE enum gar_status add_carry(struct sum_state *state, int64_t group, int64_t by,
+                                              struct gar_error *err)
 {
     GAR_TRY(gar_aggregate_array_grow(&state->carries, state->head.memory, state->head.groups,
                                      (int64_t)sizeof(int64_t), err));
@@ -41,7 +46,8 @@ static GAR_NOINLINE enum gar_status add_carry(struct sum_state *state, int64_t g
     return GAR_OK;
 }
 
-static enum gar_status add_i64(struct sum_state *state, int64_t group, int64_t value, struct gar_error *err)
+static enum gar_status add_i64(struct sum_state *state, int64_t group, int64_t value,
+                               struct gar_error *err)
 {
     int64_t *sums = (int64_t *)gar_aggregate_array_data(&state->sums);
     int64_t sum = 0;
@@ -53,7 +59,8 @@ static enum gar_status add_i64(struct sum_state *state, int64_t group, int64_t v
     return GAR_OK;
 }
 
-static enum gar_status add_u64(struct sum_state *state, int64_t group, uint64_t value, struct gar_error *err)
+static enum gar_status add_u64(struct sum_state *state, int64_t group, uint64_t value,
+                               struct gar_error *err)
 {
     uint64_t *sums = (uint64_t *)gar_aggregate_array_data(&state->sums);
     uint64_t sum = 0;
@@ -65,13 +72,16 @@ static enum gar_status add_u64(struct sum_state *state, int64_t group, uint64_t 
     return GAR_OK;
 }
 
-/* Decimals never wrap 128 bits before the precision of the result is long gone; then it is an error at once. */
-static enum gar_status add_i128(struct sum_state *state, int64_t group, gar_i128 value, struct gar_error *err)
+/* Decimals never wrap 128 bits before the precision of the result is long gone; then it is an
+ * error at once. */
+static enum gar_status add_i128(struct sum_state *state, int64_t group, gar_i128 value,
+                                struct gar_error *err)
 {
     gar_i128 *sums = (gar_i128 *)gar_aggregate_array_data(&state->sums);
     gar_i128 sum = 0;
     if (GAR_UNLIKELY(__builtin_add_overflow(sums[group], value, &sum))) {
-        return gar_error_set(err, GAR_ERR_OVERFLOW, "%s of decimals exceeds 38 digits; cast to float64 first",
+        return gar_error_set(err, GAR_ERR_OVERFLOW,
+                             "%s of decimals exceeds 38 digits; cast to float64 first",
                              gar_aggregate_kind_name(state->head.spec.kind));
     }
     sums[group] = sum;
@@ -90,7 +100,8 @@ static gar_i128 total_i64(const int64_t *values, int64_t count)
     return ((gar_i128)high * ((gar_i128)1 << 32)) + low;
 }
 
-/* Put a total of any size into group 0: in at most a few 64-bit steps, as a total of 1,024 values has 74 bits. */
+/* Put a total of any size into group 0: in at most a few 64-bit steps, as a total of 1,024 values
+ * has 74 bits. */
 static enum gar_status add_total(struct sum_state *state, gar_i128 total, struct gar_error *err)
 {
     while (total > INT64_MAX || total < INT64_MIN) {
@@ -101,7 +112,8 @@ static enum gar_status add_total(struct sum_state *state, gar_i128 total, struct
     return add_i64(state, 0, (int64_t)total, err);
 }
 
-static enum gar_status step_i64(struct sum_state *state, const struct gar_feed *feed, struct gar_error *err)
+static enum gar_status step_i64(struct sum_state *state, const struct gar_feed *feed,
+                                struct gar_error *err)
 {
     const int64_t *values = (const int64_t *)feed->values;
     const uint32_t *groups = feed->groups;
@@ -119,7 +131,8 @@ static enum gar_status step_i64(struct sum_state *state, const struct gar_feed *
     return GAR_OK;
 }
 
-static enum gar_status step_u64(struct sum_state *state, const struct gar_feed *feed, struct gar_error *err)
+static enum gar_status step_u64(struct sum_state *state, const struct gar_feed *feed,
+                                struct gar_error *err)
 {
     const uint64_t *values = (const uint64_t *)feed->values;
     for (int64_t i = 0; i < feed->count; i++) {
@@ -128,7 +141,8 @@ static enum gar_status step_u64(struct sum_state *state, const struct gar_feed *
     return GAR_OK;
 }
 
-static enum gar_status step_i128(struct sum_state *state, const struct gar_feed *feed, struct gar_error *err)
+static enum gar_status step_i128(struct sum_state *state, const struct gar_feed *feed,
+                                 struct gar_error *err)
 {
     const gar_i128 *values = (const gar_i128 *)feed->values;
     const uint32_t *groups = feed->groups;
@@ -146,7 +160,8 @@ static enum gar_status step_i128(struct sum_state *state, const struct gar_feed 
         }
     }
     if (GAR_UNLIKELY(overflow)) {
-        return gar_error_set(err, GAR_ERR_OVERFLOW, "%s of decimals exceeds 38 digits; cast to float64 first",
+        return gar_error_set(err, GAR_ERR_OVERFLOW,
+                             "%s of decimals exceeds 38 digits; cast to float64 first",
                              gar_aggregate_kind_name(state->head.spec.kind));
     }
     return GAR_OK;
@@ -164,10 +179,12 @@ static double total_f64(const double *values, int64_t count)
     for (; i < count; i++) {
         lanes[0] += values[i];
     }
-    return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+    return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
+           ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
-static enum gar_status step_f64(struct sum_state *state, const struct gar_feed *feed, struct gar_error *err)
+static enum gar_status step_f64(struct sum_state *state, const struct gar_feed *feed,
+                                struct gar_error *err)
 {
     (void)err;
     const double *values = (const double *)feed->values;
@@ -183,8 +200,9 @@ static enum gar_status step_f64(struct sum_state *state, const struct gar_feed *
     return GAR_OK;
 }
 
-static enum gar_status sum_update(struct gar_aggregate *head, const uint32_t *groups, const struct gar_column *argument,
-                                  int64_t rows, struct gar_error *err)
+static enum gar_status sum_update(struct gar_aggregate *head, const uint32_t *groups,
+                                  const struct gar_column *argument, int64_t rows,
+                                  struct gar_error *err)
 {
     struct sum_state *state = (struct sum_state *)head;
     struct gar_feed feed;
@@ -206,9 +224,10 @@ static int64_t carry_of(const struct sum_state *state, int64_t group)
     return carries != NULL && group < state->carries.count ? carries[group] : 0;
 }
 
-static enum gar_status sum_combine(struct gar_aggregate *head, const struct gar_aggregate *from_head,
-                                   const uint32_t *from_groups, const uint32_t *to_groups, int64_t count,
-                                   struct gar_error *err)
+static enum gar_status sum_combine(struct gar_aggregate *head,
+                                   const struct gar_aggregate *from_head,
+                                   const uint32_t *from_groups, const uint32_t *to_groups,
+                                   int64_t count, struct gar_error *err)
 {
     struct sum_state *state = (struct sum_state *)head;
     const struct sum_state *from = (const struct sum_state *)(const void *)from_head;
@@ -232,7 +251,8 @@ static enum gar_status sum_combine(struct gar_aggregate *head, const struct gar_
     return GAR_OK;
 }
 
-/* The exact sum of a group of integers or decimals. Carries beyond 2^62 wraps cannot happen: rows are counted in 63
+/* The exact sum of a group of integers or decimals. Carries beyond 2^62 wraps cannot happen: rows
+ * are counted in 63
  * bits. */
 static gar_i128 exact_sum(const struct sum_state *state, int64_t group)
 {
@@ -245,12 +265,15 @@ static gar_i128 exact_sum(const struct sum_state *state, int64_t group)
     return low + (gar_i128)((gar_u128)(gar_i128)carry_of(state, group) << 64);
 }
 
-static enum gar_status sum_overflow(const struct gar_aggregate_spec *spec, gar_i128 value, struct gar_error *err)
+static enum gar_status sum_overflow(const struct gar_aggregate_spec *spec, gar_i128 value,
+                                    struct gar_error *err)
 {
     char type[64];
     char text[48];
-    const int32_t n = gar_decimal_format(value, spec->argument.id == GAR_DECIMAL128 ? spec->argument.scale : 0, text);
-    return gar_error_set(err, GAR_ERR_OVERFLOW, "%s is %.*s, out of range for %s; cast the values to float64 first",
+    const int32_t n = gar_decimal_format(
+        value, spec->argument.id == GAR_DECIMAL128 ? spec->argument.scale : 0, text);
+    return gar_error_set(err, GAR_ERR_OVERFLOW,
+                         "%s is %.*s, out of range for %s; cast the values to float64 first",
                          gar_aggregate_kind_name(spec->kind), (int)n, text,
                          gar_type_text(spec->result, type, (int64_t)sizeof type));
 }
@@ -267,7 +290,8 @@ static bool divide_rounded(gar_i128 total, int64_t n, int32_t digits, gar_i128 *
         part += total < 0 ? -1 : 1;
     }
     gar_i128 result = 0;
-    if (__builtin_mul_overflow(whole, power, &result) || __builtin_add_overflow(result, part, &result)) {
+    if (__builtin_mul_overflow(whole, power, &result) ||
+        __builtin_add_overflow(result, part, &result)) {
         return false;
     }
     *out = result;
@@ -283,8 +307,8 @@ static double mean_f64(gar_i128 total, int64_t n)
     return (double)((long double)total / (long double)n);
 }
 
-static enum gar_status put_mean(const struct gar_aggregate_spec *spec, gar_i128 total, int64_t n, void *values, int64_t i,
-                                struct gar_error *err)
+static enum gar_status put_mean(const struct gar_aggregate_spec *spec, gar_i128 total, int64_t n,
+                                void *values, int64_t i, struct gar_error *err)
 {
     gar_i128 mean = 0;
     switch ((enum gar_type_id)spec->result.id) {
@@ -310,8 +334,8 @@ static enum gar_status put_mean(const struct gar_aggregate_spec *spec, gar_i128 
     }
 }
 
-static enum gar_status put_sum(const struct gar_aggregate_spec *spec, gar_i128 total, void *values, int64_t i,
-                               struct gar_error *err)
+static enum gar_status put_sum(const struct gar_aggregate_spec *spec, gar_i128 total, void *values,
+                               int64_t i, struct gar_error *err)
 {
     bool fits = false;
     if (spec->result.id == GAR_DECIMAL128) {
@@ -329,9 +353,10 @@ static enum gar_status put_sum(const struct gar_aggregate_spec *spec, gar_i128 t
     return fits ? GAR_OK : sum_overflow(spec, total, err);
 }
 
-static enum gar_status sum_finish(const struct gar_aggregate *head, const struct gar_aggregate_spec *spec, int64_t first,
-                                  int64_t count, const int64_t *group_rows, struct gar_column *out, int64_t *nulls,
-                                  struct gar_error *err)
+static enum gar_status sum_finish(const struct gar_aggregate *head,
+                                  const struct gar_aggregate_spec *spec, int64_t first,
+                                  int64_t count, const int64_t *group_rows, struct gar_column *out,
+                                  int64_t *nulls, struct gar_error *err)
 {
     const struct sum_state *state = (const struct sum_state *)(const void *)head;
     const bool is_mean = spec->kind == GAR_AGGREGATE_MEAN;
@@ -340,7 +365,8 @@ static enum gar_status sum_finish(const struct gar_aggregate *head, const struct
     for (int64_t i = 0; i < count; i++) {
         const int64_t n = gar_aggregate_valid(head, first + i, group_rows);
         if (n == 0) {
-            memset((uint8_t *)values + i * gar_type_width(spec->result), 0, (size_t)gar_type_width(spec->result));
+            memset((uint8_t *)values + i * gar_type_width(spec->result), 0,
+                   (size_t)gar_type_width(spec->result));
             gar_bit_clear(validity, i);
             (*nulls)++;
         } else if (state->form == GAR_FEED_F64) {
@@ -390,11 +416,13 @@ struct gar_aggregate *gar_aggregate_new_sum(const struct gar_aggregate_spec *spe
 }
 
 /* Products: 64 bits with the overflow check, or double precision. */
-static enum gar_status product_resize(struct gar_aggregate *head, int64_t groups, struct gar_error *err)
+static enum gar_status product_resize(struct gar_aggregate *head, int64_t groups,
+                                      struct gar_error *err)
 {
     struct sum_state *state = (struct sum_state *)head;
     const int64_t before = state->sums.count;
-    GAR_TRY(gar_aggregate_array_grow(&state->sums, head->memory, groups, form_bytes(state->form), err));
+    GAR_TRY(
+        gar_aggregate_array_grow(&state->sums, head->memory, groups, form_bytes(state->form), err));
     for (int64_t g = before; g < state->sums.count; g++) {
         if (state->form == GAR_FEED_F64) {
             ((double *)gar_aggregate_array_data(&state->sums))[g] = 1.0;
@@ -405,7 +433,8 @@ static enum gar_status product_resize(struct gar_aggregate *head, int64_t groups
     return GAR_OK;
 }
 
-static enum gar_status multiply_into(struct sum_state *state, int64_t group, const void *value, struct gar_error *err)
+static enum gar_status multiply_into(struct sum_state *state, int64_t group, const void *value,
+                                     struct gar_error *err)
 {
     void *products = gar_aggregate_array_data(&state->sums);
     bool overflow = false;
@@ -420,14 +449,16 @@ static enum gar_status multiply_into(struct sum_state *state, int64_t group, con
     }
     if (GAR_UNLIKELY(overflow)) {
         char type[64];
-        return gar_error_set(err, GAR_ERR_OVERFLOW, "product is out of range for %s; cast the values to float64 first",
+        return gar_error_set(err, GAR_ERR_OVERFLOW,
+                             "product is out of range for %s; cast the values to float64 first",
                              gar_type_text(state->head.spec.result, type, (int64_t)sizeof type));
     }
     return GAR_OK;
 }
 
 static enum gar_status product_update(struct gar_aggregate *head, const uint32_t *groups,
-                                      const struct gar_column *argument, int64_t rows, struct gar_error *err)
+                                      const struct gar_column *argument, int64_t rows,
+                                      struct gar_error *err)
 {
     struct sum_state *state = (struct sum_state *)head;
     struct gar_feed feed;
@@ -441,22 +472,25 @@ static enum gar_status product_update(struct gar_aggregate *head, const uint32_t
     return GAR_OK;
 }
 
-static enum gar_status product_combine(struct gar_aggregate *head, const struct gar_aggregate *from_head,
-                                       const uint32_t *from_groups, const uint32_t *to_groups, int64_t count,
-                                       struct gar_error *err)
+static enum gar_status product_combine(struct gar_aggregate *head,
+                                       const struct gar_aggregate *from_head,
+                                       const uint32_t *from_groups, const uint32_t *to_groups,
+                                       int64_t count, struct gar_error *err)
 {
     struct sum_state *state = (struct sum_state *)head;
     const struct sum_state *from = (const struct sum_state *)(const void *)from_head;
     const uint64_t *theirs = (const uint64_t *)gar_aggregate_array_data(&from->sums);
     for (int64_t i = 0; i < count; i++) {
-        GAR_TRY(multiply_into(state, to_groups[i], theirs + (from_groups != NULL ? (int64_t)from_groups[i] : i), err));
+        GAR_TRY(multiply_into(state, to_groups[i],
+                              theirs + (from_groups != NULL ? (int64_t)from_groups[i] : i), err));
     }
     return GAR_OK;
 }
 
-static enum gar_status product_finish(const struct gar_aggregate *head, const struct gar_aggregate_spec *spec,
-                                      int64_t first, int64_t count, const int64_t *group_rows, struct gar_column *out,
-                                      int64_t *nulls, struct gar_error *err)
+static enum gar_status product_finish(const struct gar_aggregate *head,
+                                      const struct gar_aggregate_spec *spec, int64_t first,
+                                      int64_t count, const int64_t *group_rows,
+                                      struct gar_column *out, int64_t *nulls, struct gar_error *err)
 {
     (void)spec;
     (void)err;

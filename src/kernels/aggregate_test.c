@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Aggregates against row-by-row answers: every kind, type and encoding, one and many groups, split into states that
+/* Aggregates against row-by-row answers: every kind, type and encoding, one and many groups, split
+ * into states that
  * are combined. */
+#include "kernels/aggregate.h"
+
+#include <math.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <math.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -14,7 +17,6 @@
 #include "arrow/builder.h"
 #include "arrow/gather.h"
 #include "base/alloc.h"
-#include "kernels/aggregate.h"
 
 enum { ROWS = 2600, GROUPS = 7 };
 
@@ -62,7 +64,8 @@ static struct gar_value random_value(struct gar_type type, bool with_nulls)
         v.i128 = (gar_i128)(r - 50) * (type.precision > 18 ? (gar_i128)INT64_MAX * 1000 : 1000007);
     } else if (gar_type_is_text(type)) {
         char text[64];
-        const int n = snprintf(text, sizeof text, r % 3 == 0 ? "%d" : "a text of more than twelve bytes %d", (int)r);
+        const int n = snprintf(text, sizeof text,
+                               r % 3 == 0 ? "%d" : "a text of more than twelve bytes %d", (int)r);
         const int size = r == 0 ? 0 : n;
         struct gar_value t;
         assert_int_equal(gar_value_from_text(type, text, size, &t, NULL), GAR_OK);
@@ -110,7 +113,8 @@ static struct gar_column *encoded_column(struct gar_type type, int32_t encoding)
         struct gar_buffer *codes = NULL;
         struct gar_buffer *validity = NULL;
         assert_int_equal(gar_buffer_new(gar_memory_system(), ROWS * 4, &codes, NULL), GAR_OK);
-        assert_int_equal(gar_buffer_new_zeroed(gar_memory_system(), (ROWS + 7) / 8, &validity, NULL), GAR_OK);
+        assert_int_equal(
+            gar_buffer_new_zeroed(gar_memory_system(), (ROWS + 7) / 8, &validity, NULL), GAR_OK);
         int64_t nulls = 0;
         for (int64_t i = 0; i < ROWS; i++) {
             const bool is_null = next_random() % 5 == 0;
@@ -133,8 +137,9 @@ static struct gar_column *encoded_column(struct gar_type type, int32_t encoding)
 }
 
 /* The answer, by looking at every row's value. */
-static void expect_group(const struct gar_aggregate_spec *spec, const struct gar_column *column, const uint32_t *groups,
-                         uint32_t group, const struct gar_column *result, int64_t row)
+static void expect_group(const struct gar_aggregate_spec *spec, const struct gar_column *column,
+                         const uint32_t *groups, uint32_t group, const struct gar_column *result,
+                         int64_t row)
 {
     int64_t rows = 0;
     int64_t valid = 0;
@@ -249,13 +254,18 @@ static void expect_group(const struct gar_aggregate_spec *spec, const struct gar
         double want = squares / ((double)valid - (double)spec->ddof);
         want = spec->kind == GAR_AGGREGATE_STDDEV ? sqrt(want) : want;
         assert_int_equal(out.is_valid, valid > spec->ddof);
-        assert_true(!out.is_valid || (isnan(out.f64) && isnan(want)) || fabs(out.f64 - want) <= fabs(want) * 1e-9 + fabs(mean) * (spec->kind == GAR_AGGREGATE_VAR ? fabs(mean) : 1) * 1e-7 + 1e-9);
+        assert_true(!out.is_valid || (isnan(out.f64) && isnan(want)) ||
+                    fabs(out.f64 - want) <=
+                        fabs(want) * 1e-9 +
+                            fabs(mean) * (spec->kind == GAR_AGGREGATE_VAR ? fabs(mean) : 1) * 1e-7 +
+                            1e-9);
         break;
     }
     case GAR_AGGREGATE_BOOL_AND:
     case GAR_AGGREGATE_BOOL_OR:
         assert_int_equal(out.is_valid, valid > 0);
-        assert_true(valid == 0 || out.boolean == (spec->kind == GAR_AGGREGATE_BOOL_AND ? all : any));
+        assert_true(valid == 0 ||
+                    out.boolean == (spec->kind == GAR_AGGREGATE_BOOL_AND ? all : any));
         break;
     case GAR_AGGREGATE_PRODUCT: break;
     }
@@ -283,7 +293,9 @@ static struct gar_type result_type(enum gar_aggregate_kind kind, struct gar_type
         if (from.id == GAR_DECIMAL128) {
             return gar_type_decimal(38, from.scale);
         }
-        return from.id == GAR_DURATION ? from : gar_type_of(gar_type_is_unsigned(from) ? GAR_UINT64 : GAR_INT64);
+        return from.id == GAR_DURATION
+                   ? from
+                   : gar_type_of(gar_type_is_unsigned(from) ? GAR_UINT64 : GAR_INT64);
     case GAR_AGGREGATE_MEAN:
         if (from.id == GAR_DECIMAL128) {
             return gar_type_decimal(38, from.scale + 4);
@@ -300,8 +312,10 @@ static struct gar_type result_type(enum gar_aggregate_kind kind, struct gar_type
     return from;
 }
 
-/* Rows [0, cut) go into one state, the rest into another whose groups are numbered backwards; then they are combined. */
-static void check_call(const struct gar_aggregate_spec *spec, struct gar_column *column, const uint32_t *groups)
+/* Rows [0, cut) go into one state, the rest into another whose groups are numbered backwards; then
+ * they are combined. */
+static void check_call(const struct gar_aggregate_spec *spec, struct gar_column *column,
+                       const uint32_t *groups)
 {
     const int64_t group_count = groups != NULL ? GROUPS : 1;
     struct gar_aggregate *states[2] = {NULL, NULL};
@@ -326,13 +340,15 @@ static void check_call(const struct gar_aggregate_spec *spec, struct gar_column 
     assert_int_equal(gar_column_slice(column, 0, cut, &head, NULL), GAR_OK);
     assert_int_equal(gar_column_slice(column, cut, ROWS - cut, &tail, NULL), GAR_OK);
     assert_int_equal(gar_aggregate_update(states[0], groups, head, cut, NULL), GAR_OK);
-    assert_int_equal(gar_aggregate_update(states[1], groups != NULL ? backwards + cut : NULL, tail, ROWS - cut, NULL),
+    assert_int_equal(gar_aggregate_update(states[1], groups != NULL ? backwards + cut : NULL, tail,
+                                          ROWS - cut, NULL),
                      GAR_OK);
-    assert_int_equal(gar_aggregate_combine(states[0], states[1], NULL, map, group_count, NULL), GAR_OK);
+    assert_int_equal(gar_aggregate_combine(states[0], states[1], NULL, map, group_count, NULL),
+                     GAR_OK);
     struct gar_column *result = NULL;
     struct gar_error err = GAR_ERROR_INIT;
-    const enum gar_status status =
-        gar_aggregate_finish(states[0], spec, 0, group_count, rows, gar_memory_system(), &result, &err);
+    const enum gar_status status = gar_aggregate_finish(states[0], spec, 0, group_count, rows,
+                                                        gar_memory_system(), &result, &err);
     if (status < 0) {
         fail_msg("%s", err.message);
     }
@@ -379,14 +395,17 @@ static void test_every_kind_type_and_encoding(void **context)
 static struct gar_column *i64_column(const int64_t *values, int64_t count)
 {
     struct gar_column *column = NULL;
-    assert_int_equal(gar_column_new(gar_memory_system(), gar_type_of(GAR_INT64), count, false, &column, NULL), GAR_OK);
+    assert_int_equal(
+        gar_column_new(gar_memory_system(), gar_type_of(GAR_INT64), count, false, &column, NULL),
+        GAR_OK);
     memcpy(gar_column_values_mut(column), values, (size_t)count * sizeof *values);
     column->null_count = 0;
     return column;
 }
 
-static enum gar_status run_i64(enum gar_aggregate_kind kind, enum gar_type_id result, const int64_t *values,
-                               int64_t count, const uint32_t *groups, struct gar_value *out, struct gar_error *err)
+static enum gar_status run_i64(enum gar_aggregate_kind kind, enum gar_type_id result,
+                               const int64_t *values, int64_t count, const uint32_t *groups,
+                               struct gar_value *out, struct gar_error *err)
 {
     const struct gar_aggregate_spec spec = {
         .kind = kind, .argument = gar_type_of(GAR_INT64), .result = gar_type_of(result)};
@@ -397,7 +416,8 @@ static enum gar_status run_i64(enum gar_aggregate_kind kind, enum gar_type_id re
     assert_int_equal(gar_aggregate_resize(state, 1, NULL), GAR_OK);
     enum gar_status status = gar_aggregate_update(state, groups, column, count, err);
     if (status == GAR_OK) {
-        status = gar_aggregate_finish(state, &spec, 0, 1, &count, gar_memory_system(), &result_column, err);
+        status = gar_aggregate_finish(state, &spec, 0, 1, &count, gar_memory_system(),
+                                      &result_column, err);
     }
     if (status == GAR_OK) {
         assert_int_equal(gar_value_from_column(result_column, 0, out, NULL), GAR_OK);
@@ -419,16 +439,22 @@ static void test_sums_beyond_64_bits(void **context)
         const uint32_t *groups = grouped ? zero : NULL;
         struct gar_value v;
         struct gar_error err = GAR_ERROR_INIT;
-        assert_int_equal(run_i64(GAR_AGGREGATE_SUM, GAR_INT64, up_and_down, 4, groups, &v, &err), GAR_OK);
+        assert_int_equal(run_i64(GAR_AGGREGATE_SUM, GAR_INT64, up_and_down, 4, groups, &v, &err),
+                         GAR_OK);
         assert_int_equal(v.i64, 1);
-        assert_int_equal(run_i64(GAR_AGGREGATE_SUM, GAR_INT64, too_much, 2, groups, &v, &err), GAR_ERR_OVERFLOW);
+        assert_int_equal(run_i64(GAR_AGGREGATE_SUM, GAR_INT64, too_much, 2, groups, &v, &err),
+                         GAR_ERR_OVERFLOW);
         assert_non_null(strstr(err.message, "sum is 9223372036854775808"));
         assert_non_null(strstr(err.message, "int64"));
-        assert_int_equal(run_i64(GAR_AGGREGATE_MEAN, GAR_FLOAT64, too_much, 2, groups, &v, &err), GAR_OK);
+        assert_int_equal(run_i64(GAR_AGGREGATE_MEAN, GAR_FLOAT64, too_much, 2, groups, &v, &err),
+                         GAR_OK);
         assert_true(v.f64 == 4611686018427387904.0);
-        assert_int_equal(run_i64(GAR_AGGREGATE_PRODUCT, GAR_INT64, too_much, 2, groups, &v, &err), GAR_OK);
+        assert_int_equal(run_i64(GAR_AGGREGATE_PRODUCT, GAR_INT64, too_much, 2, groups, &v, &err),
+                         GAR_OK);
         assert_int_equal(v.i64, INT64_MAX);
-        assert_int_equal(run_i64(GAR_AGGREGATE_PRODUCT, GAR_INT64, up_and_down, 4, groups, &v, &err), GAR_ERR_OVERFLOW);
+        assert_int_equal(
+            run_i64(GAR_AGGREGATE_PRODUCT, GAR_INT64, up_and_down, 4, groups, &v, &err),
+            GAR_ERR_OVERFLOW);
     }
 }
 
@@ -443,9 +469,10 @@ static void test_allocation_failures(void **context)
     const int64_t before = gar_memory_system_live_bytes();
     const int64_t blocks = gar_alloc_live_blocks();
     for (int32_t k = 0; k < 2; k++) {
-        const struct gar_aggregate_spec spec = {.kind = k == 0 ? GAR_AGGREGATE_MIN : GAR_AGGREGATE_COUNT_DISTINCT,
-                                                .argument = gar_type_of(GAR_STRING),
-                                                .result = gar_type_of(k == 0 ? GAR_STRING : GAR_INT64)};
+        const struct gar_aggregate_spec spec = {
+            .kind = k == 0 ? GAR_AGGREGATE_MIN : GAR_AGGREGATE_COUNT_DISTINCT,
+            .argument = gar_type_of(GAR_STRING),
+            .result = gar_type_of(k == 0 ? GAR_STRING : GAR_INT64)};
         bool is_done = false;
         for (int64_t n = 1; !is_done; n++) {
             struct gar_aggregate *state = NULL;
@@ -455,7 +482,9 @@ static void test_allocation_failures(void **context)
             enum gar_status status = gar_aggregate_new(&spec, gar_memory_system(), &state, NULL);
             status = status < 0 ? status : gar_aggregate_resize(state, GROUPS, NULL);
             status = status < 0 ? status : gar_aggregate_update(state, groups, column, ROWS, NULL);
-            status = status < 0 ? status : gar_aggregate_finish(state, &spec, 0, GROUPS, rows, gar_memory_system(), &result, NULL);
+            status = status < 0 ? status
+                                : gar_aggregate_finish(state, &spec, 0, GROUPS, rows,
+                                                       gar_memory_system(), &result, NULL);
             is_done = gar_alloc_fail_at(0, false) < n;
             assert_int_equal(status, is_done ? GAR_OK : GAR_ERR_NOMEM);
             gar_column_unref(result);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variance and standard deviation (Welford's updates; parts are joined as Chan, Golub and LeVeque do), and the two
+/* Variance and standard deviation (Welford's updates; parts are joined as Chan, Golub and LeVeque
+ * do), and the two
  * aggregates of booleans. */
 #include <math.h>
 
@@ -20,7 +21,8 @@ struct var_state {
 static enum gar_status var_resize(struct gar_aggregate *head, int64_t groups, struct gar_error *err)
 {
     struct var_state *state = (struct var_state *)head;
-    return gar_aggregate_array_grow(&state->moments, head->memory, groups, (int64_t)sizeof(struct moments), err);
+    return gar_aggregate_array_grow(&state->moments, head->memory, groups,
+                                    (int64_t)sizeof(struct moments), err);
 }
 
 static void join_moments(struct moments *to, const struct moments *from)
@@ -54,8 +56,9 @@ static struct moments step_moments(const double *values, int64_t count)
     return m;
 }
 
-static enum gar_status var_update(struct gar_aggregate *head, const uint32_t *groups, const struct gar_column *argument,
-                                  int64_t rows, struct gar_error *err)
+static enum gar_status var_update(struct gar_aggregate *head, const uint32_t *groups,
+                                  const struct gar_column *argument, int64_t rows,
+                                  struct gar_error *err)
 {
     (void)err;
     struct var_state *state = (struct var_state *)head;
@@ -80,9 +83,10 @@ static enum gar_status var_update(struct gar_aggregate *head, const uint32_t *gr
     return GAR_OK;
 }
 
-static enum gar_status var_combine(struct gar_aggregate *head, const struct gar_aggregate *from_head,
-                                   const uint32_t *from_groups, const uint32_t *to_groups, int64_t count,
-                                   struct gar_error *err)
+static enum gar_status var_combine(struct gar_aggregate *head,
+                                   const struct gar_aggregate *from_head,
+                                   const uint32_t *from_groups, const uint32_t *to_groups,
+                                   int64_t count, struct gar_error *err)
 {
     (void)err;
     struct var_state *state = (struct var_state *)head;
@@ -90,19 +94,22 @@ static enum gar_status var_combine(struct gar_aggregate *head, const struct gar_
     struct moments *ours = (struct moments *)gar_aggregate_array_data(&state->moments);
     const struct moments *theirs = (const struct moments *)gar_aggregate_array_data(&from->moments);
     for (int64_t i = 0; i < count; i++) {
-        join_moments(&ours[to_groups[i]], &theirs[from_groups != NULL ? (int64_t)from_groups[i] : i]);
+        join_moments(&ours[to_groups[i]],
+                     &theirs[from_groups != NULL ? (int64_t)from_groups[i] : i]);
     }
     return GAR_OK;
 }
 
-static enum gar_status var_finish(const struct gar_aggregate *head, const struct gar_aggregate_spec *spec, int64_t first,
-                                  int64_t count, const int64_t *group_rows, struct gar_column *out, int64_t *nulls,
-                                  struct gar_error *err)
+static enum gar_status var_finish(const struct gar_aggregate *head,
+                                  const struct gar_aggregate_spec *spec, int64_t first,
+                                  int64_t count, const int64_t *group_rows, struct gar_column *out,
+                                  int64_t *nulls, struct gar_error *err)
 {
     (void)group_rows;
     (void)err;
     const struct var_state *state = (const struct var_state *)(const void *)head;
-    const struct moments *all = (const struct moments *)gar_aggregate_array_data(&state->moments) + first;
+    const struct moments *all =
+        (const struct moments *)gar_aggregate_array_data(&state->moments) + first;
     double *values = (double *)gar_column_values_mut(out);
     for (int64_t i = 0; i < count; i++) {
         const double freedom = all[i].count - (double)spec->ddof;
@@ -144,13 +151,16 @@ struct bool_state {
     struct gar_aggregate_array decided; /* uint8_t */
 };
 
-static enum gar_status bool_resize(struct gar_aggregate *head, int64_t groups, struct gar_error *err)
+static enum gar_status bool_resize(struct gar_aggregate *head, int64_t groups,
+                                   struct gar_error *err)
 {
-    return gar_aggregate_array_grow(&((struct bool_state *)head)->decided, head->memory, groups, 1, err);
+    return gar_aggregate_array_grow(&((struct bool_state *)head)->decided, head->memory, groups, 1,
+                                    err);
 }
 
-static enum gar_status bool_update(struct gar_aggregate *head, const uint32_t *groups, const struct gar_column *argument,
-                                   int64_t rows, struct gar_error *err)
+static enum gar_status bool_update(struct gar_aggregate *head, const uint32_t *groups,
+                                   const struct gar_column *argument, int64_t rows,
+                                   struct gar_error *err)
 {
     (void)err;
     struct bool_state *state = (struct bool_state *)head;
@@ -168,9 +178,10 @@ static enum gar_status bool_update(struct gar_aggregate *head, const uint32_t *g
     return GAR_OK;
 }
 
-static enum gar_status bool_combine(struct gar_aggregate *head, const struct gar_aggregate *from_head,
-                                    const uint32_t *from_groups, const uint32_t *to_groups, int64_t count,
-                                    struct gar_error *err)
+static enum gar_status bool_combine(struct gar_aggregate *head,
+                                    const struct gar_aggregate *from_head,
+                                    const uint32_t *from_groups, const uint32_t *to_groups,
+                                    int64_t count, struct gar_error *err)
 {
     (void)err;
     uint8_t *ours = (uint8_t *)gar_aggregate_array_data(&((struct bool_state *)head)->decided);
@@ -183,9 +194,10 @@ static enum gar_status bool_combine(struct gar_aggregate *head, const struct gar
     return GAR_OK;
 }
 
-static enum gar_status bool_finish(const struct gar_aggregate *head, const struct gar_aggregate_spec *spec, int64_t first,
-                                   int64_t count, const int64_t *group_rows, struct gar_column *out, int64_t *nulls,
-                                   struct gar_error *err)
+static enum gar_status bool_finish(const struct gar_aggregate *head,
+                                   const struct gar_aggregate_spec *spec, int64_t first,
+                                   int64_t count, const int64_t *group_rows, struct gar_column *out,
+                                   int64_t *nulls, struct gar_error *err)
 {
     (void)err;
     const struct bool_state *state = (const struct bool_state *)(const void *)head;

@@ -27,13 +27,13 @@ uint32_t gar_key_hash_word(uint64_t word)
     return (uint32_t)(gar_hash_u64(word) >> 32) & hash_mask;
 }
 
-enum gar_status gar_key_layout_init(struct gar_key_layout *layout, const struct gar_type *types, int64_t count,
-                                    struct gar_error *err)
+enum gar_status gar_key_layout_init(struct gar_key_layout *layout, const struct gar_type *types,
+                                    int64_t count, struct gar_error *err)
 {
     memset(layout, 0, sizeof *layout);
     if (count > KEYS_MAX) {
-        return gar_error_set(err, GAR_ERR_UNSUPPORTED, "%lld keys; at most %d are possible", (long long)count,
-                             (int)KEYS_MAX);
+        return gar_error_set(err, GAR_ERR_UNSUPPORTED, "%lld keys; at most %d are possible",
+                             (long long)count, (int)KEYS_MAX);
     }
     layout->columns = (struct gar_key_column *)gar_calloc(count, (int64_t)sizeof *layout->columns);
     if (layout->columns == NULL) {
@@ -80,27 +80,28 @@ static uint64_t canonical_f32(float v)
     return bits;
 }
 
-/* out[i * stride] = f(values[place of i]). codes NULL: places are first, first + 1, ...; else codes[i], step 0 or 1. */
-#define LOAD(value_type, convert)                                                                  \
-    do {                                                                                           \
-        const value_type *from = (const value_type *)values;                                       \
-        if (codes == NULL) {                                                                       \
-            from += first;                                                                         \
-            for (int64_t i = 0; i < count; i++) {                                                  \
-                out[i * stride] = convert(from[i]);                                                \
-            }                                                                                      \
-        } else {                                                                                   \
-            for (int64_t i = 0; i < count; i++) {                                                  \
-                out[i * stride] = convert(from[codes[i * step]]);                                  \
-            }                                                                                      \
-        }                                                                                          \
+/* out[i * stride] = f(values[place of i]). codes NULL: places are first, first + 1, ...; else
+ * codes[i], step 0 or 1. */
+#define LOAD(value_type, convert)                                 \
+    do {                                                          \
+        const value_type *from = (const value_type *)values;      \
+        if (codes == NULL) {                                      \
+            from += first;                                        \
+            for (int64_t i = 0; i < count; i++) {                 \
+                out[i * stride] = convert(from[i]);               \
+            }                                                     \
+        } else {                                                  \
+            for (int64_t i = 0; i < count; i++) {                 \
+                out[i * stride] = convert(from[codes[i * step]]); \
+            }                                                     \
+        }                                                         \
     } while (0)
 
 #define AS_WORD(v) ((uint64_t)(v))
 
 /* Words of a column of one word; codes as in LOAD. */
-static void load_words(const struct gar_column *flat, const uint32_t *codes, int64_t step, int64_t first, int64_t count,
-                       uint64_t *out, int64_t stride)
+static void load_words(const struct gar_column *flat, const uint32_t *codes, int64_t step,
+                       int64_t first, int64_t count, uint64_t *out, int64_t stride)
 {
     const void *values = flat->values;
     switch ((enum gar_type_id)flat->type.id) {
@@ -132,8 +133,8 @@ static void load_words(const struct gar_column *flat, const uint32_t *codes, int
     }
 }
 
-static void load_decimals(const struct gar_column *flat, const uint32_t *codes, int64_t step, int64_t first,
-                          int64_t count, uint64_t *out, int64_t stride)
+static void load_decimals(const struct gar_column *flat, const uint32_t *codes, int64_t step,
+                          int64_t first, int64_t count, uint64_t *out, int64_t stride)
 {
     const gar_i128 *values = (const gar_i128 *)flat->values;
     for (int64_t i = 0; i < count; i++) {
@@ -143,12 +144,13 @@ static void load_decimals(const struct gar_column *flat, const uint32_t *codes, 
     }
 }
 
-static void load_texts(const struct gar_column *flat, const uint32_t *codes, int64_t step, int64_t first, int64_t count,
-                       uint64_t *out, int64_t stride)
+static void load_texts(const struct gar_column *flat, const uint32_t *codes, int64_t step,
+                       int64_t first, int64_t count, uint64_t *out, int64_t stride)
 {
     const struct gar_string_view *views = (const struct gar_string_view *)flat->values;
     for (int64_t i = 0; i < count; i++) {
-        const struct gar_string_view *v = &views[codes != NULL ? (int64_t)codes[i * step] : first + i];
+        const struct gar_string_view *v =
+            &views[codes != NULL ? (int64_t)codes[i * step] : first + i];
         uint64_t words[2];
         memcpy(words, v, sizeof words);
         out[i * stride] = words[0];
@@ -159,8 +161,8 @@ static void load_texts(const struct gar_column *flat, const uint32_t *codes, int
 }
 
 /* Where the values of a column's rows lie. */
-static const struct gar_column *places_of(const struct gar_column *column, int64_t first, const uint32_t **out_codes,
-                                          int64_t *out_step)
+static const struct gar_column *places_of(const struct gar_column *column, int64_t first,
+                                          const uint32_t **out_codes, int64_t *out_step)
 {
     static const uint32_t zero[1] = {0};
     *out_step = 1;
@@ -177,8 +179,8 @@ static const struct gar_column *places_of(const struct gar_column *column, int64
     return column->dictionary;
 }
 
-static void load_column(const struct gar_column *column, int64_t first, int64_t count, const struct gar_key_column *key,
-                        uint64_t *out, int64_t stride)
+static void load_column(const struct gar_column *column, int64_t first, int64_t count,
+                        const struct gar_key_column *key, uint64_t *out, int64_t stride)
 {
     const uint32_t *codes = NULL;
     int64_t step = 0;
@@ -193,12 +195,13 @@ static void load_column(const struct gar_column *column, int64_t first, int64_t 
 }
 
 /* Calls out[row] for each null of the rows: clears `words` words and sets the null bit. */
-static void clear_nulls(const struct gar_column *column, int64_t first, int64_t count, int64_t index,
-                        const struct gar_key_column *key, uint64_t *rows, int64_t stride)
+static void clear_nulls(const struct gar_column *column, int64_t first, int64_t count,
+                        int64_t index, const struct gar_key_column *key, uint64_t *rows,
+                        int64_t stride)
 {
     const uint64_t bit = UINT64_C(1) << (index % NULLS_PER_WORD);
-    const bool all = column->type.id == GAR_NULL ||
-                     (column->encoding == GAR_CONSTANT && gar_column_is_null(column->dictionary, 0));
+    const bool all = column->type.id == GAR_NULL || (column->encoding == GAR_CONSTANT &&
+                                                     gar_column_is_null(column->dictionary, 0));
     if (!all && (column->encoding == GAR_CONSTANT || column->validity == NULL)) {
         return;
     }
@@ -213,8 +216,8 @@ static void clear_nulls(const struct gar_column *column, int64_t first, int64_t 
     }
 }
 
-static void hash_column(const struct gar_key_column *key, const uint64_t *rows, int64_t stride, int64_t count,
-                        uint64_t *hashes)
+static void hash_column(const struct gar_key_column *key, const uint64_t *rows, int64_t stride,
+                        int64_t count, uint64_t *hashes)
 {
     if (key->words == 1) {
         for (int64_t i = 0; i < count; i++) {
@@ -232,8 +235,8 @@ static void hash_column(const struct gar_key_column *key, const uint64_t *rows, 
     }
 }
 
-void gar_key_encode(const struct gar_key_layout *layout, struct gar_column *const *columns, int64_t first,
-                    int64_t count, uint64_t *rows)
+void gar_key_encode(const struct gar_key_layout *layout, struct gar_column *const *columns,
+                    int64_t first, int64_t count, uint64_t *rows)
 {
     const int64_t stride = layout->words;
     uint64_t hashes[GAR_KEY_ROWS];
@@ -265,7 +268,8 @@ void gar_key_encode(const struct gar_key_layout *layout, struct gar_column *cons
     }
 }
 
-void gar_key_load_words(const struct gar_column *column, int64_t first, int64_t count, uint64_t *out)
+void gar_key_load_words(const struct gar_column *column, int64_t first, int64_t count,
+                        uint64_t *out)
 {
     const uint32_t *codes = NULL;
     int64_t step = 0;

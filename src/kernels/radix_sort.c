@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Radix sort: insertion for a few entries, counting passes from the lowest byte for what fits in L2, a split by the
+/* Radix sort: insertion for a few entries, counting passes from the lowest byte for what fits in
+ * L2, a split by the
  * highest differing byte above that. */
 #include "kernels/radix_sort.h"
 
@@ -11,7 +12,7 @@ enum {
     INSERTION_MAX = 24,
     SPLIT_ABOVE = 1 << 15, /* entries; with scratch 1 MiB */
     DIGITS = 256,
-    DEPTH_MAX = 8,         /* bytes of a key */
+    DEPTH_MAX = 8, /* bytes of a key */
 };
 
 static void insertion_sort(struct gar_sort_entry *entries, int64_t count)
@@ -28,7 +29,8 @@ static void insertion_sort(struct gar_sort_entry *entries, int64_t count)
 }
 
 /* Bits in which keys differ; *out_is_sorted tells that they ascend already. */
-static uint64_t differing_bits(const struct gar_sort_entry *entries, int64_t count, bool *out_is_sorted)
+static uint64_t differing_bits(const struct gar_sort_entry *entries, int64_t count,
+                               bool *out_is_sorted)
 {
     uint64_t bits = 0;
     uint64_t unsorted = 0;
@@ -40,9 +42,10 @@ static uint64_t differing_bits(const struct gar_sort_entry *entries, int64_t cou
     return bits;
 }
 
-/* One stable counting pass by the byte at `shift`. starts gets the first place of each digit, and the end. */
-static void pass(const struct gar_sort_entry *from, struct gar_sort_entry *to, int64_t count, int32_t shift,
-                 int64_t starts[DIGITS + 1])
+/* One stable counting pass by the byte at `shift`. starts gets the first place of each digit, and
+ * the end. */
+static void pass(const struct gar_sort_entry *from, struct gar_sort_entry *to, int64_t count,
+                 int32_t shift, int64_t starts[DIGITS + 1])
 {
     int64_t places[DIGITS] = {0};
     for (int64_t i = 0; i < count; i++) {
@@ -60,8 +63,8 @@ static void pass(const struct gar_sort_entry *from, struct gar_sort_entry *to, i
     }
 }
 
-static void sort_by_low_bytes(struct gar_sort_entry *entries, struct gar_sort_entry *scratch, int64_t count,
-                              uint64_t bits)
+static void sort_by_low_bytes(struct gar_sort_entry *entries, struct gar_sort_entry *scratch,
+                              int64_t count, uint64_t bits)
 {
     struct gar_sort_entry *from = entries;
     struct gar_sort_entry *to = scratch;
@@ -82,7 +85,8 @@ static void sort_by_low_bytes(struct gar_sort_entry *entries, struct gar_sort_en
     }
 }
 
-static void sort_range(struct gar_sort_entry *entries, struct gar_sort_entry *scratch, int64_t count, int32_t depth)
+static void sort_range(struct gar_sort_entry *entries, struct gar_sort_entry *scratch,
+                       int64_t count, int32_t depth)
 {
     if (count <= INSERTION_MAX) {
         insertion_sort(entries, count);
@@ -103,7 +107,8 @@ static void sort_range(struct gar_sort_entry *entries, struct gar_sort_entry *sc
     memcpy(entries, scratch, (size_t)count * sizeof *entries);
     for (int32_t d = 0; d < DIGITS; d++) {
         if (starts[d + 1] - starts[d] > 1) {
-            sort_range(entries + starts[d], scratch + starts[d], starts[d + 1] - starts[d], depth + 1);
+            sort_range(entries + starts[d], scratch + starts[d], starts[d + 1] - starts[d],
+                       depth + 1);
         }
     }
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sort keys.
  *
- * A sorter holds fields, the parts of the bit string: FIXED fields of at most 64 bits (a column whose range needs more
- * is two of them), a NULL bit before texts that have nulls, and TEXT fields of any length. Levels pack fields greedily into 64 bits. A
- * text takes what is left of its level in whole bytes, then four bits that say how many of those bytes are the text's or
+ * A sorter holds fields, the parts of the bit string: FIXED fields of at most 64 bits (a column
+ * whose range needs more
+ * is two of them), a NULL bit before texts that have nulls, and TEXT fields of any length. Levels
+ * pack fields greedily into 64 bits. A
+ * text takes what is left of its level in whole bytes, then four bits that say how many of those
+ * bytes are the text's or
  * that it goes on; a text that goes on is followed 7 bytes at a time before the next level. */
 #include "kernels/sort_key.h"
 
@@ -13,10 +16,10 @@
 enum {
     TEXT_COUNT_BITS = 4,
     TEXT_GOES_ON = 15,
-    TEXT_BYTES = 7,      /* of a level that is all text */
-    TEXT_BITS_MIN = 20,  /* a text begins a new level when fewer bits are left */
-    SMALL_RUN = 12,      /* ties of so few rows are compared directly */
-    DEPTH_MAX = 48,      /* levels of recursion; then rows are compared directly */
+    TEXT_BYTES = 7,     /* of a level that is all text */
+    TEXT_BITS_MIN = 20, /* a text begins a new level when fewer bits are left */
+    SMALL_RUN = 12,     /* ties of so few rows are compared directly */
+    DEPTH_MAX = 48,     /* levels of recursion; then rows are compared directly */
 };
 
 enum field_kind { FIELD_FIXED, FIELD_NULL, FIELD_TEXT };
@@ -111,7 +114,9 @@ static inline int64_t place_of(const struct sort_column *c, int64_t row)
     if (c->column->encoding == GAR_FLAT) {
         return row;
     }
-    return c->column->encoding == GAR_CONSTANT ? 0 : (int64_t)((const uint32_t *)c->column->values)[row];
+    return c->column->encoding == GAR_CONSTANT
+               ? 0
+               : (int64_t)((const uint32_t *)c->column->values)[row];
 }
 
 static inline bool is_null(const struct sort_column *c, int64_t row)
@@ -174,7 +179,8 @@ static void add_fields(struct gar_sorter *sorter, int64_t column)
         fields[sorter->field_count++] = (struct field){FIELD_FIXED, column, 64, bits - 64};
     }
     if (bits > 0) {
-        fields[sorter->field_count++] = (struct field){FIELD_FIXED, column, 0, bits > 64 ? 64 : bits};
+        fields[sorter->field_count++] =
+            (struct field){FIELD_FIXED, column, 0, bits > 64 ? 64 : bits};
     }
 }
 
@@ -204,7 +210,8 @@ enum gar_status gar_sorter_new(const struct gar_sort_column *columns, int64_t co
                                struct gar_sorter **out, struct gar_error *err)
 {
     if (rows > (int64_t)UINT32_MAX) {
-        return gar_error_set(err, GAR_ERR_UNSUPPORTED, "sorting %lld rows at once; at most 4294967295 are possible",
+        return gar_error_set(err, GAR_ERR_UNSUPPORTED,
+                             "sorting %lld rows at once; at most 4294967295 are possible",
                              (long long)rows);
     }
     struct gar_sorter *sorter = (struct gar_sorter *)gar_calloc(1, (int64_t)sizeof *sorter);
@@ -254,7 +261,8 @@ static inline gar_u128 code_at(const struct sort_column *c, int64_t row)
     return (c->descending ? c->span - v : v) + (c->has_nulls && c->nulls_first ? 1 : 0);
 }
 
-/* `bytes` bytes of a row's text from `offset` on, with the count behind them, in the low bits of the result. */
+/* `bytes` bytes of a row's text from `offset` on, with the count behind them, in the low bits of
+ * the result. */
 static uint64_t text_bits(const struct sort_column *c, int64_t row, int64_t offset, int32_t bytes)
 {
     uint64_t key = 0;
@@ -305,7 +313,8 @@ static uint64_t level_key(const struct gar_sorter *sorter, const struct level *l
     for (int64_t f = level->first; f < level->end; f++) {
         const struct field *field = &sorter->fields[f];
         if (f == level->text) {
-            key |= text_bits(&sorter->columns[field->column], row, 0, level->text_bytes) << text_shift(level);
+            key |= text_bits(&sorter->columns[field->column], row, 0, level->text_bytes)
+                   << text_shift(level);
         } else if (field->bits > 0) {
             used += field->bits;
             key |= field_bits(sorter, field, row) << (64 - used);
@@ -315,13 +324,13 @@ static uint64_t level_key(const struct gar_sorter *sorter, const struct level *l
 }
 
 /* Add one plain 64-bit field of a flat column without nulls to the keys of consecutive rows. */
-#define FILL(value_type, to_order)                                                                 \
-    do {                                                                                           \
-        const value_type *values = (const value_type *)c->flat->values + first;                    \
-        for (int64_t i = 0; i < count; i++) {                                                      \
-            const uint64_t v = (uint64_t)((to_order(values[i])) - c->least);                       \
-            out[i].key |= (flip ? (uint64_t)c->span - v : v) << shift;                             \
-        }                                                                                          \
+#define FILL(value_type, to_order)                                              \
+    do {                                                                        \
+        const value_type *values = (const value_type *)c->flat->values + first; \
+        for (int64_t i = 0; i < count; i++) {                                   \
+            const uint64_t v = (uint64_t)((to_order(values[i])) - c->least);    \
+            out[i].key |= (flip ? (uint64_t)c->span - v : v) << shift;          \
+        }                                                                       \
     } while (0)
 
 static bool fill_fast(const struct sort_column *c, int64_t first, int64_t count, int32_t shift,
@@ -344,7 +353,8 @@ static bool fill_fast(const struct sort_column *c, int64_t first, int64_t count,
     }
 }
 
-void gar_sorter_fill(const struct gar_sorter *sorter, int64_t first, int64_t count, struct gar_sort_entry *out)
+void gar_sorter_fill(const struct gar_sorter *sorter, int64_t first, int64_t count,
+                     struct gar_sort_entry *out)
 {
     const struct level *level = &sorter->levels[0];
     for (int64_t i = 0; i < count; i++) {
@@ -416,8 +426,9 @@ int32_t gar_sorter_compare(const struct gar_sorter *sorter, int64_t a, int64_t b
 }
 
 /* Stable: insertion for runs of 12, then merges. */
-static void compare_sort(const struct gar_sorter *sorter, int64_t column, struct gar_sort_entry *entries,
-                         struct gar_sort_entry *scratch, int64_t count)
+static void compare_sort(const struct gar_sorter *sorter, int64_t column,
+                         struct gar_sort_entry *entries, struct gar_sort_entry *scratch,
+                         int64_t count)
 {
     for (int64_t start = 0; start < count; start += SMALL_RUN) {
         const int64_t end = gar_min_i64(start + SMALL_RUN, count);
@@ -459,12 +470,15 @@ struct job {
     void *context;
 };
 
-static void sort_level(const struct job *job, struct gar_sort_entry *entries, struct gar_sort_entry *scratch,
-                       int64_t count, int64_t level, int64_t text_offset, int32_t depth);
+static void sort_level(const struct job *job, struct gar_sort_entry *entries,
+                       struct gar_sort_entry *scratch, int64_t count, int64_t level,
+                       int64_t text_offset, int32_t depth);
 
-/* Rows [0, count) are equal in their keys of `level` (from text_offset on, when > 0): sort them by what follows. */
-static void sort_tie(const struct job *job, struct gar_sort_entry *entries, struct gar_sort_entry *scratch,
-                     int64_t count, int64_t level, int64_t text_offset, int32_t depth)
+/* Rows [0, count) are equal in their keys of `level` (from text_offset on, when > 0): sort them by
+ * what follows. */
+static void sort_tie(const struct job *job, struct gar_sort_entry *entries,
+                     struct gar_sort_entry *scratch, int64_t count, int64_t level,
+                     int64_t text_offset, int32_t depth)
 {
     const struct gar_sorter *sorter = job->sorter;
     const struct level *l = &sorter->levels[level];
@@ -500,8 +514,9 @@ static void sort_tie(const struct job *job, struct gar_sort_entry *entries, stru
     sort_level(job, entries, scratch, count, next_level, next_offset, depth + 1);
 }
 
-static void sort_level(const struct job *job, struct gar_sort_entry *entries, struct gar_sort_entry *scratch,
-                       int64_t count, int64_t level, int64_t text_offset, int32_t depth)
+static void sort_level(const struct job *job, struct gar_sort_entry *entries,
+                       struct gar_sort_entry *scratch, int64_t count, int64_t level,
+                       int64_t text_offset, int32_t depth)
 {
     if (job->cancelled != NULL && job->cancelled(job->context)) {
         return;
@@ -523,8 +538,9 @@ static void sort_level(const struct job *job, struct gar_sort_entry *entries, st
     }
 }
 
-void gar_sorter_sort(const struct gar_sorter *sorter, struct gar_sort_entry *entries, struct gar_sort_entry *scratch,
-                     int64_t count, bool (*cancelled)(void *context), void *context)
+void gar_sorter_sort(const struct gar_sorter *sorter, struct gar_sort_entry *entries,
+                     struct gar_sort_entry *scratch, int64_t count,
+                     bool (*cancelled)(void *context), void *context)
 {
     const struct job job = {sorter, cancelled, context};
     sort_level(&job, entries, scratch, count, 0, 0, 0);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sorting against a comparison of values: random types, directions, null places, ties, long common prefixes. */
+/* Sorting against a comparison of values: random types, directions, null places, ties, long common
+ * prefixes. */
+#include "kernels/sort_key.h"
+
+#include <math.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +16,6 @@
 
 #include "arrow/builder.h"
 #include "base/alloc.h"
-#include "kernels/sort_key.h"
 
 static uint64_t random_state = 3;
 
@@ -24,14 +26,25 @@ static uint64_t next_random(void)
 }
 
 static const struct gar_type all_types[] = {
-    {.id = GAR_NULL},    {.id = GAR_BOOL},    {.id = GAR_INT8},   {.id = GAR_UINT8},  {.id = GAR_INT32},
-    {.id = GAR_INT64},   {.id = GAR_UINT64},  {.id = GAR_FLOAT32}, {.id = GAR_FLOAT64}, {.id = GAR_DECIMAL128, .precision = 15, .scale = 2},
-    {.id = GAR_DECIMAL128, .precision = 38}, {.id = GAR_STRING}, {.id = GAR_DATE},
+    {.id = GAR_NULL},
+    {.id = GAR_BOOL},
+    {.id = GAR_INT8},
+    {.id = GAR_UINT8},
+    {.id = GAR_INT32},
+    {.id = GAR_INT64},
+    {.id = GAR_UINT64},
+    {.id = GAR_FLOAT32},
+    {.id = GAR_FLOAT64},
+    {.id = GAR_DECIMAL128, .precision = 15, .scale = 2},
+    {.id = GAR_DECIMAL128, .precision = 38},
+    {.id = GAR_STRING},
+    {.id = GAR_DATE},
 };
 
 static struct gar_value random_value(struct gar_type type, int64_t variety, bool with_nulls)
 {
-    struct gar_value v = {.type = type, .is_valid = type.id != GAR_NULL && (!with_nulls || next_random() % 4 != 0)};
+    struct gar_value v = {
+        .type = type, .is_valid = type.id != GAR_NULL && (!with_nulls || next_random() % 4 != 0)};
     const int64_t r = (int64_t)(next_random() % (uint64_t)variety);
     if (!v.is_valid) {
         return v;
@@ -39,12 +52,18 @@ static struct gar_value random_value(struct gar_type type, int64_t variety, bool
     if (type.id == GAR_BOOL) {
         v.boolean = r % 2 == 0;
     } else if (gar_type_is_float(type)) {
-        v.f64 = r == 0 ? (double)NAN : r == 1 ? -0.0 : r == 2 ? 0.0 : r == 3 ? (double)INFINITY : (double)(r - variety / 2) / 4;
+        v.f64 = r == 0   ? (double)NAN
+                : r == 1 ? -0.0
+                : r == 2 ? 0.0
+                : r == 3 ? (double)INFINITY
+                         : (double)(r - variety / 2) / 4;
     } else if (type.id == GAR_DECIMAL128) {
-        v.i128 = (gar_i128)(r - variety / 2) * (type.precision > 18 ? (gar_i128)INT64_MAX * INT64_C(1000000007) : 7);
+        v.i128 = (gar_i128)(r - variety / 2) *
+                 (type.precision > 18 ? (gar_i128)INT64_MAX * INT64_C(1000000007) : 7);
     } else if (gar_type_is_text(type)) {
         char text[64];
-        int n = snprintf(text, sizeof text, r % 3 == 0 ? "%d" : "a long common beginning of texts %d", (int)r);
+        int n = snprintf(text, sizeof text,
+                         r % 3 == 0 ? "%d" : "a long common beginning of texts %d", (int)r);
         if (r % 7 == 0) {
             n = (int)(r % 35); /* prefixes of each other, zero bytes at the end */
             memset(text, r % 2 == 0 ? 0 : 'a', (size_t)n);
@@ -53,7 +72,8 @@ static struct gar_value random_value(struct gar_type type, int64_t variety, bool
         assert_int_equal(gar_value_from_text(type, text, n, &t, NULL), GAR_OK);
         return t;
     } else if (gar_type_is_unsigned(type)) {
-        v.u64 = type.id == GAR_UINT64 && r % 5 == 0 ? UINT64_MAX - (uint64_t)r : (uint64_t)(r % 200);
+        v.u64 =
+            type.id == GAR_UINT64 && r % 5 == 0 ? UINT64_MAX - (uint64_t)r : (uint64_t)(r % 200);
     } else if (type.id == GAR_INT64 && r % 5 == 0) {
         v.i64 = r % 2 == 0 ? INT64_MIN + r : INT64_MAX - r;
     } else {
@@ -62,7 +82,8 @@ static struct gar_value random_value(struct gar_type type, int64_t variety, bool
     return v;
 }
 
-static struct gar_column *random_column(struct gar_type type, int64_t rows, int64_t variety, bool with_nulls)
+static struct gar_column *random_column(struct gar_type type, int64_t rows, int64_t variety,
+                                        bool with_nulls)
 {
     struct gar_builder builder;
     gar_builder_init(&builder, gar_memory_system(), type);
@@ -77,7 +98,8 @@ static struct gar_column *random_column(struct gar_type type, int64_t rows, int6
     return column;
 }
 
-static int32_t expected_order(const struct gar_sort_column *columns, int64_t count, int64_t a, int64_t b)
+static int32_t expected_order(const struct gar_sort_column *columns, int64_t count, int64_t a,
+                              int64_t b)
 {
     for (int64_t c = 0; c < count; c++) {
         struct gar_value x;
@@ -117,7 +139,8 @@ static void check_sort(const struct gar_sort_column *columns, int64_t count, int
         const int32_t ours = gar_sorter_compare(sorter, entries[i - 1].row, entries[i].row);
         assert_true((order > 0) - (order < 0) == (ours > 0) - (ours < 0));
         if (order > 0 || (order == 0 && entries[i - 1].row >= entries[i].row)) {
-            fail_msg("row %u before row %u: order %d", entries[i - 1].row, entries[i].row, (int)order);
+            fail_msg("row %u before row %u: order %d", entries[i - 1].row, entries[i].row,
+                     (int)order);
         }
     }
     test_free(entries);
@@ -134,9 +157,11 @@ static void test_random_keys(void **context)
         struct gar_sort_column columns[4];
         for (int64_t c = 0; c < count; c++) {
             const struct gar_type type = all_types[next_random() % GAR_COUNT_OF(all_types)];
-            const int64_t variety = 1 + (int64_t)(next_random() % (next_random() % 2 == 0 ? 10 : 1000));
-            columns[c] = (struct gar_sort_column){random_column(type, rows, variety, next_random() % 2 == 0),
-                                                  next_random() % 2 == 0, next_random() % 2 == 0};
+            const int64_t variety =
+                1 + (int64_t)(next_random() % (next_random() % 2 == 0 ? 10 : 1000));
+            columns[c] =
+                (struct gar_sort_column){random_column(type, rows, variety, next_random() % 2 == 0),
+                                         next_random() % 2 == 0, next_random() % 2 == 0};
         }
         check_sort(columns, count, rows);
         for (int64_t c = 0; c < count; c++) {
@@ -151,7 +176,8 @@ static void test_large_inputs(void **context)
     const struct gar_type types[] = {{.id = GAR_INT64}, {.id = GAR_FLOAT64}, {.id = GAR_STRING}};
     for (int64_t t = 0; t < GAR_COUNT_OF(types); t++) {
         for (int64_t variety = 3; variety < 2000000; variety *= 700) {
-            struct gar_sort_column column = {random_column(types[t], 80000, variety, false), t == 1, false};
+            struct gar_sort_column column = {random_column(types[t], 80000, variety, false), t == 1,
+                                             false};
             check_sort(&column, 1, 80000);
             gar_column_unref(column.column);
         }
@@ -169,12 +195,14 @@ static void test_radix_sort(void **context)
         const int32_t shift = (int32_t)(next_random() % 60);
         for (int64_t i = 0; i < count; i++) {
             const uint64_t key = (next_random() << 32 ^ next_random()) >> shift;
-            entries[i] = (struct gar_sort_entry){round % 3 == 0 ? key << (shift / 2) : key, (uint32_t)i, 0};
+            entries[i] =
+                (struct gar_sort_entry){round % 3 == 0 ? key << (shift / 2) : key, (uint32_t)i, 0};
         }
         gar_radix_sort(entries, scratch, count);
         for (int64_t i = 1; i < count; i++) {
-            assert_true(entries[i - 1].key < entries[i].key ||
-                        (entries[i - 1].key == entries[i].key && entries[i - 1].row < entries[i].row));
+            assert_true(
+                entries[i - 1].key < entries[i].key ||
+                (entries[i - 1].key == entries[i].key && entries[i - 1].row < entries[i].row));
         }
     }
     test_free(entries);

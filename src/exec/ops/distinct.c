@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Distinct: the whole first row of every key.
  *
- * Each worker keeps, for every new group of its table, the row that made it (groups are numbered in the order of their first rows, so
- * row g of the kept rows belongs to group g) and the row's place in the input. Units come to a worker in ascending order,
- * so what it keeps is its first. Joining the workers takes the smaller place; the result is in the order of the places.
+ * Each worker keeps, for every new group of its table, the row that made it (groups are numbered
+ * in the order of their first rows, so
+ * row g of the kept rows belongs to group g) and the row's place in the input. Units come to a
+ * worker in ascending order,
+ * so what it keeps is its first. Joining the workers takes the smaller place; the result is in the
+ * order of the places.
  *
- * Memory: keys and kept rows of every worker; once more all kept rows while they are joined. Order: kept. */
+ * Memory: keys and kept rows of every worker; once more all kept rows while they are joined.
+ * Order: kept. */
 #include <stdlib.h>
 
 #include "arrow/gather.h"
@@ -72,12 +76,15 @@ static enum gar_status grow_to(struct gar_memory *memory, struct gar_buffer **bu
     if (*buffer == NULL) {
         return gar_buffer_new(memory, bytes, buffer, err);
     }
-    return bytes <= (*buffer)->size ? GAR_OK : gar_buffer_resize(*buffer, gar_max_i64(bytes, 2 * (*buffer)->size), err);
+    return bytes <= (*buffer)->size
+               ? GAR_OK
+               : gar_buffer_resize(*buffer, gar_max_i64(bytes, 2 * (*buffer)->size), err);
 }
 
 /* Keep the rows listed in `rows` (uint32_t, moved) of the batch. Small pieces are joined. */
-static enum gar_status keep_rows(struct distinct *op, struct worker *w, const struct gar_batch *batch,
-                                 struct gar_buffer *rows, int64_t count, struct gar_error *err)
+static enum gar_status keep_rows(struct distinct *op, struct worker *w,
+                                 const struct gar_batch *batch, struct gar_buffer *rows,
+                                 int64_t count, struct gar_error *err)
 {
     struct gar_batch *view = NULL;
     enum gar_status status = gar_batch_select(batch, rows, count, &view, err);
@@ -108,8 +115,9 @@ static enum gar_status keep_rows(struct distinct *op, struct worker *w, const st
 }
 
 /* Find groups and keep the first rows of new ones. */
-static enum gar_status add_batch(struct distinct *op, struct worker *w, const struct gar_batch *batch, int64_t seq,
-                                 int64_t row, struct gar_error *err)
+static enum gar_status add_batch(struct distinct *op, struct worker *w,
+                                 const struct gar_batch *batch, int64_t seq, int64_t row,
+                                 struct gar_error *err)
 {
     const int64_t rows = batch->rows;
     const int64_t before = gar_group_table_count(w->table);
@@ -120,7 +128,8 @@ static enum gar_status add_batch(struct distinct *op, struct worker *w, const st
     if (fresh == 0) {
         return GAR_OK;
     }
-    GAR_TRY(grow_to(op->query->memory, &w->places, (before + fresh) * (int64_t)sizeof(uint64_t), err));
+    GAR_TRY(
+        grow_to(op->query->memory, &w->places, (before + fresh) * (int64_t)sizeof(uint64_t), err));
     struct gar_buffer *list = NULL;
     GAR_TRY(gar_buffer_new(op->query->memory, fresh * (int64_t)sizeof(uint32_t), &list, err));
     uint32_t *listed = (uint32_t *)(void *)list->data;
@@ -136,8 +145,8 @@ static enum gar_status add_batch(struct distinct *op, struct worker *w, const st
     return keep_rows(op, w, batch, list, n, err);
 }
 
-static enum gar_status distinct_start(struct gar_sink *base, struct gar_query *query, int32_t workers,
-                                      struct gar_error *err)
+static enum gar_status distinct_start(struct gar_sink *base, struct gar_query *query,
+                                      int32_t workers, struct gar_error *err)
 {
     struct distinct *op = (struct distinct *)base;
     (void)query;
@@ -149,8 +158,8 @@ static enum gar_status distinct_start(struct gar_sink *base, struct gar_query *q
     return GAR_OK;
 }
 
-static enum gar_status distinct_push(struct gar_sink *base, int32_t worker, int64_t seq, int64_t row,
-                                     struct gar_batch *batch, struct gar_error *err)
+static enum gar_status distinct_push(struct gar_sink *base, int32_t worker, int64_t seq,
+                                     int64_t row, struct gar_batch *batch, struct gar_error *err)
 {
     struct distinct *op = (struct distinct *)base;
     struct gar_batch *dense = NULL;
@@ -182,8 +191,9 @@ struct found {
     int64_t row;
 };
 
-static enum gar_status absorb_worker(struct distinct *op, struct gar_group_table *table, const struct worker *w,
-                                     int64_t first_row, struct gar_buffer **found, int64_t *found_count,
+static enum gar_status absorb_worker(struct distinct *op, struct gar_group_table *table,
+                                     const struct worker *w, int64_t first_row,
+                                     struct gar_buffer **found, int64_t *found_count,
                                      struct gar_error *err)
 {
     enum { STEP = 4096 };
@@ -220,7 +230,8 @@ static int compare_found(const void *a, const void *b)
 }
 
 /* All kept rows of all workers as one batch. */
-static enum gar_status concat_kept(struct distinct *op, struct gar_batch **out, struct gar_error *err)
+static enum gar_status concat_kept(struct distinct *op, struct gar_batch **out,
+                                   struct gar_error *err)
 {
     int64_t count = 0;
     for (int32_t i = 0; i < op->worker_count; i++) {
@@ -236,24 +247,29 @@ static enum gar_status concat_kept(struct distinct *op, struct gar_batch **out, 
             all[n++] = op->workers[i]->kept.batches[b];
         }
     }
-    const enum gar_status status = gar_batch_concat(op->schema, all, n, op->query->memory, out, err);
+    const enum gar_status status =
+        gar_batch_concat(op->schema, all, n, op->query->memory, out, err);
     gar_free(all);
     return status;
 }
 
 /* Rows of `all` named by found[first, first + count) as a batch. */
-static enum gar_status gather_found(struct distinct *op, const struct gar_batch *all, const struct found *found,
-                                    int64_t count, struct gar_batch **out, struct gar_error *err)
+static enum gar_status gather_found(struct distinct *op, const struct gar_batch *all,
+                                    const struct found *found, int64_t count,
+                                    struct gar_batch **out, struct gar_error *err)
 {
     const int64_t fields = op->schema->count;
     int64_t *rows = (int64_t *)gar_malloc(count * (int64_t)sizeof *rows);
-    struct gar_column **columns = (struct gar_column **)gar_calloc(fields, (int64_t)sizeof *columns);
-    enum gar_status status = rows != NULL && columns != NULL ? GAR_OK : gar_error_nomem(err, count * 8);
+    struct gar_column **columns =
+        (struct gar_column **)gar_calloc(fields, (int64_t)sizeof *columns);
+    enum gar_status status =
+        rows != NULL && columns != NULL ? GAR_OK : gar_error_nomem(err, count * 8);
     for (int64_t i = 0; i < count && status >= 0; i++) {
         rows[i] = found[i].row;
     }
     for (int64_t c = 0; c < fields && status >= 0; c++) {
-        status = gar_column_gather_i64(all->columns[c], rows, count, op->query->memory, &columns[c], err);
+        status = gar_column_gather_i64(all->columns[c], rows, count, op->query->memory, &columns[c],
+                                       err);
     }
     if (status >= 0) {
         status = gar_batch_new(op->schema, columns, count, out, err);
@@ -266,7 +282,8 @@ static enum gar_status gather_found(struct distinct *op, const struct gar_batch 
     return status;
 }
 
-static enum gar_status put_result(struct distinct *op, struct found *found, int64_t count, struct gar_error *err)
+static enum gar_status put_result(struct distinct *op, struct found *found, int64_t count,
+                                  struct gar_error *err)
 {
     struct gar_batch *all = NULL;
     GAR_TRY(concat_kept(op, &all, err));
@@ -274,7 +291,8 @@ static enum gar_status put_result(struct distinct *op, struct found *found, int6
     enum gar_status status = GAR_OK;
     for (int64_t at = 0; at < count && status >= 0; at += RESULT_ROWS) {
         struct gar_batch *piece = NULL;
-        status = gather_found(op, all, found + at, gar_min_i64(count - at, RESULT_ROWS), &piece, err);
+        status =
+            gather_found(op, all, found + at, gar_min_i64(count - at, RESULT_ROWS), &piece, err);
         if (status >= 0) {
             status = gar_batch_list_add(&op->result, piece, err);
             if (status < 0) {
@@ -309,8 +327,8 @@ static enum gar_status join_workers(struct distinct *op, struct gar_error *err)
     return status;
 }
 
-static enum gar_status distinct_stage(struct gar_sink *base, struct gar_query *query, int32_t stage, int64_t *out_items,
-                                      struct gar_error *err)
+static enum gar_status distinct_stage(struct gar_sink *base, struct gar_query *query, int32_t stage,
+                                      int64_t *out_items, struct gar_error *err)
 {
     struct distinct *op = (struct distinct *)base;
     (void)query;
@@ -342,8 +360,8 @@ static enum gar_status distinct_stage(struct gar_sink *base, struct gar_query *q
     return GAR_OK;
 }
 
-static enum gar_status distinct_item(struct gar_sink *base, int32_t stage, int64_t item, int32_t worker,
-                                     struct gar_error *err)
+static enum gar_status distinct_item(struct gar_sink *base, int32_t stage, int64_t item,
+                                     int32_t worker, struct gar_error *err)
 {
     (void)stage;
     (void)item;
@@ -354,7 +372,8 @@ static enum gar_status distinct_item(struct gar_sink *base, int32_t stage, int64
 static void distinct_explain(const struct gar_sink *base, struct gar_strbuf *out)
 {
     const struct distinct *op = (const struct distinct *)(const void *)base;
-    gar_strbuf_printf(out, "distinct by %lld keys (first rows, a table per worker)", (long long)op->key_count);
+    gar_strbuf_printf(out, "distinct by %lld keys (first rows, a table per worker)",
+                      (long long)op->key_count);
 }
 
 static void free_distinct(void *object)
@@ -385,13 +404,16 @@ static enum gar_status list_keys(const struct gar_plan *plan, int64_t count, str
     return GAR_OK;
 }
 
-static enum gar_status make_keys(struct distinct *op, const struct gar_plan *plan, struct gar_error *err)
+static enum gar_status make_keys(struct distinct *op, const struct gar_plan *plan,
+                                 struct gar_error *err)
 {
     const struct gar_schema *input = plan->inputs[0]->schema;
     op->key_count = plan->expr_count > 0 ? plan->expr_count : input->count;
-    struct gar_expr **keys = (struct gar_expr **)gar_calloc(op->key_count, (int64_t)sizeof(struct gar_expr *));
+    struct gar_expr **keys =
+        (struct gar_expr **)gar_calloc(op->key_count, (int64_t)sizeof(struct gar_expr *));
     struct gar_type *types = (struct gar_type *)gar_calloc(op->key_count, (int64_t)sizeof *types);
-    enum gar_status status = keys != NULL && types != NULL ? GAR_OK : gar_error_nomem(err, op->key_count * 24);
+    enum gar_status status =
+        keys != NULL && types != NULL ? GAR_OK : gar_error_nomem(err, op->key_count * 24);
     if (status >= 0) {
         status = list_keys(plan, op->key_count, keys, err);
     }
@@ -412,8 +434,9 @@ static enum gar_status make_keys(struct distinct *op, const struct gar_plan *pla
     return status;
 }
 
-enum gar_status gar_distinct_new(struct gar_query *query, const struct gar_plan *plan, struct gar_sink **out_sink,
-                                 struct gar_source **out_source, struct gar_error *err)
+enum gar_status gar_distinct_new(struct gar_query *query, const struct gar_plan *plan,
+                                 struct gar_sink **out_sink, struct gar_source **out_source,
+                                 struct gar_error *err)
 {
     static const struct gar_sink_vtable vtable = {.start = distinct_start,
                                                   .push = distinct_push,

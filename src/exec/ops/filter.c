@@ -9,8 +9,8 @@ struct filter {
     struct gar_expr *predicate;  /* owned reference */
 };
 
-static enum gar_status filter_worker_new(struct gar_transform *transform, struct gar_query *query, void **out,
-                                         struct gar_error *err)
+static enum gar_status filter_worker_new(struct gar_transform *transform, struct gar_query *query,
+                                         void **out, struct gar_error *err)
 {
     struct gar_eval *eval = NULL;
     GAR_TRY(gar_eval_new(((struct filter *)transform)->program, query->memory, &eval, err));
@@ -24,8 +24,8 @@ static void filter_worker_free(struct gar_transform *transform, void *worker)
     gar_eval_free((struct gar_eval *)worker);
 }
 
-static enum gar_status select_rows(struct gar_eval *eval, const struct gar_batch *batch, struct gar_batch **out,
-                                   struct gar_error *err)
+static enum gar_status select_rows(struct gar_eval *eval, const struct gar_batch *batch,
+                                   struct gar_batch **out, struct gar_error *err)
 {
     struct gar_buffer *selection = NULL;
     int64_t selected = 0;
@@ -46,8 +46,9 @@ static enum gar_status select_rows(struct gar_eval *eval, const struct gar_batch
     return status;
 }
 
-static enum gar_status filter_apply(struct gar_transform *transform, void *worker, struct gar_batch *batch,
-                                    struct gar_batch **out, struct gar_error *err)
+static enum gar_status filter_apply(struct gar_transform *transform, void *worker,
+                                    struct gar_batch *batch, struct gar_batch **out,
+                                    struct gar_error *err)
 {
     (void)transform;
     const enum gar_status status = select_rows((struct gar_eval *)worker, batch, out, err);
@@ -69,8 +70,9 @@ static void free_filter(void *object)
     gar_free(filter);
 }
 
-enum gar_status gar_filter_new(struct gar_query *query, const struct gar_schema *input, struct gar_expr *predicate,
-                               struct gar_transform **out, struct gar_error *err)
+enum gar_status gar_filter_new(struct gar_query *query, const struct gar_schema *input,
+                               struct gar_expr *predicate, struct gar_transform **out,
+                               struct gar_error *err)
 {
     static const struct gar_transform_vtable vtable = {.worker_new = filter_worker_new,
                                                        .worker_free = filter_worker_free,

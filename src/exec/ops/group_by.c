@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Aggregation, grouped and global.
  *
- * 1. Each worker evaluates keys and arguments, finds the groups of the rows in its own table and updates dense
- *    accumulators, one aggregate after the other. Calls that need the same state over the same argument share it.
- * 2. At the end the workers' tables are joined: few groups into the largest table, by one task; many by hash
+ * 1. Each worker evaluates keys and arguments, finds the groups of the rows in its own table and
+ * updates dense
+ *    accumulators, one aggregate after the other. Calls that need the same state over the same
+ * argument share it.
+ * 2. At the end the workers' tables are joined: few groups into the largest table, by one task;
+ * many by hash
  *    partition, one task a partition, each into a table of its own.
  * 3. The result is read group by group from the joined tables.
  *
- * Memory: one key row and the accumulators a group and worker; the partitioned join holds both sides once more.
+ * Memory: one key row and the accumulators a group and worker; the partitioned join holds both
+ * sides once more.
  * Order: none needed, none kept. */
 #include <string.h>
 
@@ -21,7 +25,7 @@ enum {
     PARTITION_GROUPS = 1 << 15,  /* aimed at for each partition */
     PARTITION_BITS_MAX = 8,
     PARTITION_BITS_MIN = 3,
-    PART_ROWS = 1 << 16,         /* rows of one unit of the result */
+    PART_ROWS = 1 << 16, /* rows of one unit of the result */
 };
 
 /* One aggregate call of the plan. */
@@ -33,11 +37,11 @@ struct call {
 
 /* Keys and accumulators of some groups. */
 struct groups {
-    struct gar_group_table *table;  /* owned; NULL without keys */
-    struct gar_aggregate **states;  /* owned; state_count items */
-    struct gar_buffer *rows;        /* owned; int64_t rows seen of each group */
+    struct gar_group_table *table; /* owned; NULL without keys */
+    struct gar_aggregate **states; /* owned; state_count items */
+    struct gar_buffer *rows;       /* owned; int64_t rows seen of each group */
     int64_t count;
-    int64_t room;                   /* of rows */
+    int64_t room; /* of rows */
 };
 
 struct worker {
@@ -58,10 +62,11 @@ struct group_by {
     int64_t output_count;
     int64_t key_count;
     struct gar_key_layout layout;
-    struct call *calls;          /* owned */
+    struct call *calls; /* owned */
     int64_t call_count;
-    struct gar_aggregate_spec *state_specs; /* owned; call_count items, the first state_count in use */
-    int64_t *state_arguments;               /* owned */
+    struct gar_aggregate_spec
+        *state_specs;         /* owned; call_count items, the first state_count in use */
+    int64_t *state_arguments; /* owned */
     int64_t state_count;
     struct worker **workers; /* owned; NULL where a worker had nothing to do */
     int32_t worker_count;
@@ -89,10 +94,12 @@ static void destroy_groups(const struct group_by *op, struct groups *groups)
     memset(groups, 0, sizeof *groups);
 }
 
-static enum gar_status init_groups(struct group_by *op, struct groups *groups, struct gar_error *err)
+static enum gar_status init_groups(struct group_by *op, struct groups *groups,
+                                   struct gar_error *err)
 {
     struct gar_memory *memory = op->query->memory;
-    groups->states = (struct gar_aggregate **)gar_calloc(op->state_count, (int64_t)sizeof(struct gar_aggregate *));
+    groups->states = (struct gar_aggregate **)gar_calloc(op->state_count,
+                                                         (int64_t)sizeof(struct gar_aggregate *));
     if (groups->states == NULL) {
         return gar_error_nomem(err, op->state_count * 8);
     }
@@ -105,7 +112,8 @@ static enum gar_status init_groups(struct group_by *op, struct groups *groups, s
     return GAR_OK;
 }
 
-static enum gar_status resize_groups(struct group_by *op, struct groups *groups, int64_t count, struct gar_error *err)
+static enum gar_status resize_groups(struct group_by *op, struct groups *groups, int64_t count,
+                                     struct gar_error *err)
 {
     if (count > groups->room) {
         const int64_t room = gar_max_i64(gar_max_i64(count, 2 * groups->room), 16);
@@ -156,7 +164,8 @@ static enum gar_status make_worker(struct group_by *op, struct worker **out, str
         return gar_error_nomem(err, (int64_t)sizeof *w);
     }
     *out = w; /* freed with the operator from here on */
-    w->columns = (struct gar_column **)gar_calloc(op->output_count, (int64_t)sizeof(struct gar_column *));
+    w->columns =
+        (struct gar_column **)gar_calloc(op->output_count, (int64_t)sizeof(struct gar_column *));
     if (w->columns == NULL) {
         return gar_error_nomem(err, op->output_count * 8);
     }
@@ -167,8 +176,8 @@ static enum gar_status make_worker(struct group_by *op, struct worker **out, str
     return op->key_count == 0 ? resize_groups(op, &w->groups, 1, err) : GAR_OK;
 }
 
-static enum gar_status group_rows(struct group_by *op, struct worker *w, int64_t rows, const uint32_t **out_numbers,
-                                  struct gar_error *err)
+static enum gar_status group_rows(struct group_by *op, struct worker *w, int64_t rows,
+                                  const uint32_t **out_numbers, struct gar_error *err)
 {
     const int64_t bytes = rows * (int64_t)sizeof(uint32_t);
     if (w->numbers == NULL || w->numbers->size < bytes) {
@@ -187,7 +196,8 @@ static enum gar_status group_rows(struct group_by *op, struct worker *w, int64_t
     return GAR_OK;
 }
 
-static enum gar_status add_rows(struct group_by *op, struct worker *w, int64_t rows, struct gar_error *err)
+static enum gar_status add_rows(struct group_by *op, struct worker *w, int64_t rows,
+                                struct gar_error *err)
 {
     const uint32_t *numbers = NULL;
     if (op->key_count > 0) {
@@ -196,15 +206,17 @@ static enum gar_status add_rows(struct group_by *op, struct worker *w, int64_t r
         rows_of(&w->groups)[0] += rows;
     }
     for (int64_t s = 0; s < op->state_count; s++) {
-        const struct gar_column *argument = op->state_arguments[s] >= 0 ? w->columns[op->state_arguments[s]] : NULL;
-        const enum gar_status status = gar_aggregate_update(w->groups.states[s], numbers, argument, rows, err);
+        const struct gar_column *argument =
+            op->state_arguments[s] >= 0 ? w->columns[op->state_arguments[s]] : NULL;
+        const enum gar_status status =
+            gar_aggregate_update(w->groups.states[s], numbers, argument, rows, err);
         GAR_TRY(status);
     }
     return GAR_OK;
 }
 
-static enum gar_status group_by_start(struct gar_sink *base, struct gar_query *query, int32_t workers,
-                                      struct gar_error *err)
+static enum gar_status group_by_start(struct gar_sink *base, struct gar_query *query,
+                                      int32_t workers, struct gar_error *err)
 {
     struct group_by *op = (struct group_by *)base;
     (void)query;
@@ -217,8 +229,8 @@ static enum gar_status group_by_start(struct gar_sink *base, struct gar_query *q
     return GAR_OK;
 }
 
-static enum gar_status group_by_push(struct gar_sink *base, int32_t worker, int64_t seq, int64_t row,
-                                     struct gar_batch *batch, struct gar_error *err)
+static enum gar_status group_by_push(struct gar_sink *base, int32_t worker, int64_t seq,
+                                     int64_t row, struct gar_batch *batch, struct gar_error *err)
 {
     struct group_by *op = (struct group_by *)base;
     (void)seq;
@@ -245,8 +257,9 @@ static enum gar_status group_by_push(struct gar_sink *base, int32_t worker, int6
 
 /* ---- joining the workers' groups ---- */
 
-static enum gar_status combine_groups(struct group_by *op, struct groups *to, const struct groups *from,
-                                      const uint32_t *from_groups, const uint32_t *to_groups, int64_t count,
+static enum gar_status combine_groups(struct group_by *op, struct groups *to,
+                                      const struct groups *from, const uint32_t *from_groups,
+                                      const uint32_t *to_groups, int64_t count,
                                       struct gar_error *err)
 {
     const int64_t *theirs = rows_of(from);
@@ -255,14 +268,16 @@ static enum gar_status combine_groups(struct group_by *op, struct groups *to, co
         ours[to_groups[i]] += theirs[from_groups[i]];
     }
     for (int64_t s = 0; s < op->state_count; s++) {
-        GAR_TRY(gar_aggregate_combine(to->states[s], from->states[s], from_groups, to_groups, count, err));
+        GAR_TRY(gar_aggregate_combine(to->states[s], from->states[s], from_groups, to_groups, count,
+                                      err));
     }
     return GAR_OK;
 }
 
 /* Put the listed groups of `from` into `to`. */
-static enum gar_status absorb_groups(struct group_by *op, struct groups *to, const struct groups *from,
-                                     const uint32_t *from_groups, int64_t count, struct gar_error *err)
+static enum gar_status absorb_groups(struct group_by *op, struct groups *to,
+                                     const struct groups *from, const uint32_t *from_groups,
+                                     int64_t count, struct gar_error *err)
 {
     enum { STEP = 4096 };
     uint32_t to_groups[STEP];
@@ -270,7 +285,8 @@ static enum gar_status absorb_groups(struct group_by *op, struct groups *to, con
         const int64_t n = gar_min_i64(count - at, STEP);
         GAR_CANCEL_CHECK(op->query->cancel, err);
         if (to->table != NULL) {
-            GAR_TRY(gar_group_table_absorb(to->table, from->table, from_groups + at, n, to_groups, err));
+            GAR_TRY(gar_group_table_absorb(to->table, from->table, from_groups + at, n, to_groups,
+                                           err));
             GAR_TRY(resize_groups(op, to, gar_group_table_count(to->table), err));
         } else {
             to_groups[0] = 0;
@@ -292,7 +308,8 @@ static enum gar_status join_alone(struct group_by *op, struct gar_error *err)
         for (int64_t g = 0; g < from->count; g++) {
             all[g] = (uint32_t)g;
         }
-        const enum gar_status status = absorb_groups(op, &op->used[0]->groups, from, all, from->count, err);
+        const enum gar_status status =
+            absorb_groups(op, &op->used[0]->groups, from, all, from->count, err);
         gar_free(all);
         GAR_TRY(status);
     }
@@ -300,7 +317,8 @@ static enum gar_status join_alone(struct group_by *op, struct gar_error *err)
 }
 
 /* List a worker's groups by partition. */
-static enum gar_status list_by_partition(struct group_by *op, struct worker *w, struct gar_error *err)
+static enum gar_status list_by_partition(struct group_by *op, struct worker *w,
+                                         struct gar_error *err)
 {
     const int64_t parts = (int64_t)1 << op->partition_bits;
     const int64_t count = w->groups.count;
@@ -318,7 +336,8 @@ static enum gar_status list_by_partition(struct group_by *op, struct worker *w, 
     int64_t next[1 << PARTITION_BITS_MAX];
     memcpy(next, w->starts, (size_t)parts * sizeof next[0]);
     for (int64_t g = 0; g < count; g++) {
-        w->listed[next[gar_group_table_partition(w->groups.table, g, op->partition_bits)]++] = (uint32_t)g;
+        w->listed[next[gar_group_table_partition(w->groups.table, g, op->partition_bits)]++] =
+            (uint32_t)g;
     }
     return GAR_OK;
 }
@@ -331,7 +350,8 @@ static enum gar_status join_partition(struct group_by *op, int64_t part, struct 
     for (int64_t k = 0; k < op->used_count; k++) {
         const struct worker *w = op->used[k];
         const int64_t first = w->starts[part];
-        GAR_TRY(absorb_groups(op, to, &w->groups, w->listed + first, w->starts[part + 1] - first, err));
+        GAR_TRY(
+            absorb_groups(op, to, &w->groups, w->listed + first, w->starts[part + 1] - first, err));
     }
     to->count = gar_group_table_count(to->table);
     return GAR_OK;
@@ -366,7 +386,8 @@ static enum gar_status plan_join(struct group_by *op, int64_t *out_items, struct
         return GAR_OK;
     }
     op->partition_bits = PARTITION_BITS_MIN;
-    while (op->partition_bits < PARTITION_BITS_MAX && (groups >> op->partition_bits) > PARTITION_GROUPS) {
+    while (op->partition_bits < PARTITION_BITS_MAX &&
+           (groups >> op->partition_bits) > PARTITION_GROUPS) {
         op->partition_bits++;
     }
     op->part_count = (int64_t)1 << op->partition_bits;
@@ -378,8 +399,8 @@ static enum gar_status plan_join(struct group_by *op, int64_t *out_items, struct
     return GAR_OK;
 }
 
-static enum gar_status group_by_stage(struct gar_sink *base, struct gar_query *query, int32_t stage, int64_t *out_items,
-                                      struct gar_error *err)
+static enum gar_status group_by_stage(struct gar_sink *base, struct gar_query *query, int32_t stage,
+                                      int64_t *out_items, struct gar_error *err)
 {
     struct group_by *op = (struct group_by *)base;
     (void)query;
@@ -391,14 +412,15 @@ static enum gar_status group_by_stage(struct gar_sink *base, struct gar_query *q
         *out_items = op->part_count;
         return GAR_OK;
     }
-    for (int64_t k = op->parts != NULL ? 0 : 1; k < op->used_count; k++) { /* what has been joined is not needed any more */
+    for (int64_t k = op->parts != NULL ? 0 : 1; k < op->used_count;
+         k++) { /* what has been joined is not needed any more */
         destroy_groups(op, &op->used[k]->groups);
     }
     return GAR_OK;
 }
 
-static enum gar_status group_by_item(struct gar_sink *base, int32_t stage, int64_t item, int32_t worker,
-                                     struct gar_error *err)
+static enum gar_status group_by_item(struct gar_sink *base, int32_t stage, int64_t item,
+                                     int32_t worker, struct gar_error *err)
 {
     struct group_by *op = (struct group_by *)base;
     (void)worker;
@@ -415,10 +437,11 @@ static const struct groups *part_of(const struct group_by *op, int64_t part)
     return op->parts != NULL ? &op->parts[part] : &op->used[part]->groups;
 }
 
-static enum gar_status group_by_next(struct gar_source *source, struct gar_query *query, struct gar_source_unit *out,
-                                     struct gar_error *err)
+static enum gar_status group_by_next(struct gar_source *source, struct gar_query *query,
+                                     struct gar_source_unit *out, struct gar_error *err)
 {
-    struct group_by *op = (struct group_by *)(void *)((char *)source - offsetof(struct group_by, source));
+    struct group_by *op =
+        (struct group_by *)(void *)((char *)source - offsetof(struct group_by, source));
     (void)query;
     (void)err;
     const int64_t parts = op->parts != NULL ? op->part_count : gar_min_i64(op->used_count, 1);
@@ -436,17 +459,19 @@ static enum gar_status group_by_next(struct gar_source *source, struct gar_query
     return GAR_OK;
 }
 
-static enum gar_status make_columns(struct group_by *op, const struct groups *groups, int64_t first, int64_t count,
-                                    struct gar_column **columns, struct gar_error *err)
+static enum gar_status make_columns(struct group_by *op, const struct groups *groups, int64_t first,
+                                    int64_t count, struct gar_column **columns,
+                                    struct gar_error *err)
 {
     for (int64_t k = 0; k < op->key_count; k++) {
-        GAR_TRY(gar_group_table_column(groups->table, k, first, count, op->query->memory, &columns[k], err));
+        GAR_TRY(gar_group_table_column(groups->table, k, first, count, op->query->memory,
+                                       &columns[k], err));
     }
     for (int64_t c = 0; c < op->call_count; c++) {
         const struct call *call = &op->calls[c];
-        const enum gar_status status =
-            gar_aggregate_finish(groups->states[call->state], &call->spec, first, count, rows_of(groups),
-                                 op->query->memory, &columns[op->key_count + c], err);
+        const enum gar_status status = gar_aggregate_finish(
+            groups->states[call->state], &call->spec, first, count, rows_of(groups),
+            op->query->memory, &columns[op->key_count + c], err);
         if (status < 0) {
             gar_error_prefix(err, "column '%s': ", op->schema->fields[op->key_count + c].name);
             return status;
@@ -455,10 +480,12 @@ static enum gar_status make_columns(struct group_by *op, const struct groups *gr
     return GAR_OK;
 }
 
-static enum gar_status group_by_decode(struct gar_source *source, struct gar_source_unit *unit, int32_t worker,
-                                       int64_t max_rows, struct gar_batch **out, struct gar_error *err)
+static enum gar_status group_by_decode(struct gar_source *source, struct gar_source_unit *unit,
+                                       int32_t worker, int64_t max_rows, struct gar_batch **out,
+                                       struct gar_error *err)
 {
-    struct group_by *op = (struct group_by *)(void *)((char *)source - offsetof(struct group_by, source));
+    struct group_by *op =
+        (struct group_by *)(void *)((char *)source - offsetof(struct group_by, source));
     (void)worker;
     const int64_t rows = gar_min_i64(unit->end - unit->next, max_rows);
     if (rows <= 0) {
@@ -469,7 +496,8 @@ static enum gar_status group_by_decode(struct gar_source *source, struct gar_sou
     if (columns == NULL) {
         return gar_error_nomem(err, count * (int64_t)sizeof *columns);
     }
-    enum gar_status status = make_columns(op, part_of(op, unit->part), unit->next, rows, columns, err);
+    enum gar_status status =
+        make_columns(op, part_of(op, unit->part), unit->next, rows, columns, err);
     if (status >= 0) {
         status = gar_batch_new(op->schema, columns, rows, out, err);
     }
@@ -543,18 +571,25 @@ static const struct gar_value *literal_of(const struct gar_expr *expr)
     return expr->kind == GAR_EXPR_LITERAL && expr->value.is_valid ? &expr->value : NULL;
 }
 
-static enum gar_status read_kind(const struct gar_expr *expr, struct gar_aggregate_spec *spec, struct gar_error *err)
+static enum gar_status read_kind(const struct gar_expr *expr, struct gar_aggregate_spec *spec,
+                                 struct gar_error *err)
 {
     static const struct {
         const char *name;
         enum gar_aggregate_kind kind;
     } kinds[] = {
-        {"sum", GAR_AGGREGATE_SUM},           {"product", GAR_AGGREGATE_PRODUCT},
-        {"mean", GAR_AGGREGATE_MEAN},         {"min", GAR_AGGREGATE_MIN},
-        {"max", GAR_AGGREGATE_MAX},           {"count", GAR_AGGREGATE_COUNT},
-        {"stddev", GAR_AGGREGATE_STDDEV},     {"var", GAR_AGGREGATE_VAR},
-        {"any_value", GAR_AGGREGATE_ANY_VALUE}, {"bool_and", GAR_AGGREGATE_BOOL_AND},
-        {"bool_or", GAR_AGGREGATE_BOOL_OR},   {"count_distinct", GAR_AGGREGATE_COUNT_DISTINCT},
+        {"sum", GAR_AGGREGATE_SUM},
+        {"product", GAR_AGGREGATE_PRODUCT},
+        {"mean", GAR_AGGREGATE_MEAN},
+        {"min", GAR_AGGREGATE_MIN},
+        {"max", GAR_AGGREGATE_MAX},
+        {"count", GAR_AGGREGATE_COUNT},
+        {"stddev", GAR_AGGREGATE_STDDEV},
+        {"var", GAR_AGGREGATE_VAR},
+        {"any_value", GAR_AGGREGATE_ANY_VALUE},
+        {"bool_and", GAR_AGGREGATE_BOOL_AND},
+        {"bool_or", GAR_AGGREGATE_BOOL_OR},
+        {"count_distinct", GAR_AGGREGATE_COUNT_DISTINCT},
     };
     if (expr->kind == GAR_EXPR_CALL) {
         const char *name = gar_function_info(expr->function)->name;
@@ -564,13 +599,16 @@ static enum gar_status read_kind(const struct gar_expr *expr, struct gar_aggrega
                 return GAR_OK;
             }
         }
-        return gar_error_set(err, GAR_ERR_UNSUPPORTED, "the aggregate function '%s' cannot be run yet", name);
+        return gar_error_set(err, GAR_ERR_UNSUPPORTED,
+                             "the aggregate function '%s' cannot be run yet", name);
     }
-    return gar_error_set(err, GAR_ERR_INTERNAL, "an aggregation over something that is not an aggregate call");
+    return gar_error_set(err, GAR_ERR_INTERNAL,
+                         "an aggregation over something that is not an aggregate call");
 }
 
 /* Second arguments: count's mode, the ddof of stddev and var. */
-static enum gar_status read_options(const struct gar_expr *expr, struct gar_aggregate_spec *spec, struct gar_error *err)
+static enum gar_status read_options(const struct gar_expr *expr, struct gar_aggregate_spec *spec,
+                                    struct gar_error *err)
 {
     spec->ddof = 1;
     if (expr->arg_count < 2) {
@@ -606,9 +644,11 @@ static int64_t program_output(struct gar_expr **exprs, int64_t *count, struct ga
 }
 
 /* Keys first (each its own output), then the different arguments. */
-static enum gar_status make_program(struct group_by *op, const struct gar_plan *plan, struct gar_error *err)
+static enum gar_status make_program(struct group_by *op, const struct gar_plan *plan,
+                                    struct gar_error *err)
 {
-    struct gar_expr **exprs = (struct gar_expr **)gar_calloc(plan->expr_count, (int64_t)sizeof(struct gar_expr *));
+    struct gar_expr **exprs =
+        (struct gar_expr **)gar_calloc(plan->expr_count, (int64_t)sizeof(struct gar_expr *));
     if (exprs == NULL) {
         return gar_error_nomem(err, plan->expr_count * 8);
     }
@@ -630,7 +670,8 @@ static enum gar_status make_program(struct group_by *op, const struct gar_plan *
         }
     }
     if (status >= 0 && op->output_count > 0) {
-        status = gar_program_new(plan->inputs[0]->schema, exprs, op->output_count, &op->program, err);
+        status =
+            gar_program_new(plan->inputs[0]->schema, exprs, op->output_count, &op->program, err);
     }
     gar_free(exprs);
     return status;
@@ -642,11 +683,13 @@ static void assign_states(struct group_by *op)
     for (int64_t c = 0; c < op->call_count; c++) {
         struct call *call = &op->calls[c];
         call->spec.result = op->schema->fields[op->key_count + c].type;
-        call->spec.argument = call->argument >= 0 ? gar_program_output_type(op->program, call->argument)
-                                                  : gar_type_of(GAR_BOOL); /* any that is not null */
+        call->spec.argument = call->argument >= 0
+                                  ? gar_program_output_type(op->program, call->argument)
+                                  : gar_type_of(GAR_BOOL); /* any that is not null */
         call->state = -1;
         for (int64_t s = 0; s < op->state_count && call->state < 0; s++) {
-            if (op->state_arguments[s] == call->argument && gar_aggregate_is_shared(&op->state_specs[s], &call->spec)) {
+            if (op->state_arguments[s] == call->argument &&
+                gar_aggregate_is_shared(&op->state_specs[s], &call->spec)) {
                 call->state = s;
             }
         }
@@ -675,8 +718,9 @@ static enum gar_status make_keys(struct group_by *op, struct gar_error *err)
     return status;
 }
 
-enum gar_status gar_group_by_new(struct gar_query *query, const struct gar_plan *plan, struct gar_sink **out_sink,
-                                 struct gar_source **out_source, struct gar_error *err)
+enum gar_status gar_group_by_new(struct gar_query *query, const struct gar_plan *plan,
+                                 struct gar_sink **out_sink, struct gar_source **out_source,
+                                 struct gar_error *err)
 {
     static const struct gar_sink_vtable sink_vtable = {.start = group_by_start,
                                                        .push = group_by_push,
@@ -700,8 +744,10 @@ enum gar_status gar_group_by_new(struct gar_query *query, const struct gar_plan 
     op->call_count = plan->expr_count - plan->key_count;
     GAR_TRY(gar_query_own(query, op, free_group_by, err));
     op->calls = (struct call *)gar_calloc(op->call_count, (int64_t)sizeof *op->calls);
-    op->state_specs = (struct gar_aggregate_spec *)gar_calloc(op->call_count, (int64_t)sizeof *op->state_specs);
-    op->state_arguments = (int64_t *)gar_calloc(op->call_count, (int64_t)sizeof *op->state_arguments);
+    op->state_specs =
+        (struct gar_aggregate_spec *)gar_calloc(op->call_count, (int64_t)sizeof *op->state_specs);
+    op->state_arguments =
+        (int64_t *)gar_calloc(op->call_count, (int64_t)sizeof *op->state_arguments);
     if (op->calls == NULL || op->state_specs == NULL || op->state_arguments == NULL) {
         return gar_error_nomem(err, op->call_count * (int64_t)sizeof *op->calls);
     }

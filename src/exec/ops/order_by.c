@@ -2,15 +2,21 @@
 /* Sort.
  *
  * 1. Workers keep the batches of their units with the computed keys.
- * 2. At the end the batches are put in the order of the input and every column is joined to one (an item a column).
- * 3. First-level keys of all rows are written in chunks, with a histogram of their top bits (an item a chunk).
- * 4. Chunks are scattered to buckets by those bits (an item a chunk), which keeps the order of equal rows.
- * 5. Buckets are sorted on their own (an item some buckets). The result is gathered by the sorted row numbers.
+ * 2. At the end the batches are put in the order of the input and every column is joined to one
+ * (an item a column).
+ * 3. First-level keys of all rows are written in chunks, with a histogram of their top bits (an
+ * item a chunk).
+ * 4. Chunks are scattered to buckets by those bits (an item a chunk), which keeps the order of
+ * equal rows.
+ * 5. Buckets are sorted on their own (an item some buckets). The result is gathered by the sorted
+ * row numbers.
  *
- * With a limit, each worker cuts its rows to the best `limit` whenever it has many more. Rows then carry their
+ * With a limit, each worker cuts its rows to the best `limit` whenever it has many more. Rows then
+ * carry their
  * place in the input as a last key.
  *
- * Memory: all rows, twice while columns are joined, and 32 bytes a row for keys; with a limit a few times the limit's
+ * Memory: all rows, twice while columns are joined, and 32 bytes a row for keys; with a limit a
+ * few times the limit's
  * rows. Order: stable. */
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +29,10 @@
 enum {
     CHUNK_ROWS = 1 << 17,
     BUCKET_BITS_MAX = 10,
-    BUCKET_ROWS = 1 << 13,    /* aimed at */
+    BUCKET_ROWS = 1 << 13, /* aimed at */
     RESULT_ROWS = 1 << 16,
-    CUT_ROWS_MIN = 1 << 15,   /* with a limit: rows that a worker holds before it cuts */
-    CUT_FACTOR = 4,           /* or so many times the limit */
+    CUT_ROWS_MIN = 1 << 15, /* with a limit: rows that a worker holds before it cuts */
+    CUT_FACTOR = 4,         /* or so many times the limit */
 };
 
 /* A batch of payload, computed keys and, with a limit, places; and where it stands in the input. */
@@ -38,9 +44,9 @@ struct kept {
 };
 
 struct worker {
-    struct gar_eval *eval;      /* owned; NULL when all keys are plain columns */
-    struct gar_column **keys;   /* owned array; outputs of the program */
-    struct kept *kept;          /* owned */
+    struct gar_eval *eval;    /* owned; NULL when all keys are plain columns */
+    struct gar_column **keys; /* owned array; outputs of the program */
+    struct kept *kept;        /* owned */
     int64_t kept_count;
     int64_t kept_capacity;
     int64_t rows;
@@ -49,12 +55,12 @@ struct worker {
 struct order_by {
     struct gar_sink base;
     struct gar_source source;
-    struct gar_query *query;     /* borrowed */
-    const struct gar_plan *plan; /* owned reference */
-    struct gar_schema *schema;   /* owned reference */
-    struct gar_program *program; /* owned reference; NULL when all keys are plain columns */
-    int64_t computed_count;      /* outputs of the program */
-    int64_t column_count;        /* payload, computed keys, places */
+    struct gar_query *query;      /* borrowed */
+    const struct gar_plan *plan;  /* owned reference */
+    struct gar_schema *schema;    /* owned reference */
+    struct gar_program *program;  /* owned reference; NULL when all keys are plain columns */
+    int64_t computed_count;       /* outputs of the program */
+    int64_t column_count;         /* payload, computed keys, places */
     struct gar_sort_column *keys; /* owned; key_count items, columns unset */
     int64_t *key_columns;         /* owned; which of the columns */
     int64_t key_count;            /* with a limit one more than the plan's */
@@ -62,7 +68,7 @@ struct order_by {
     struct worker **workers; /* owned */
     int32_t worker_count;
     /* after the input */
-    struct kept *all;        /* owned; in order */
+    struct kept *all; /* owned; in order */
     int64_t all_count;
     int64_t rows;
     struct gar_column **columns; /* owned; joined */
@@ -109,15 +115,17 @@ static enum gar_status make_worker(struct order_by *op, struct worker **out, str
         return gar_error_nomem(err, (int64_t)sizeof *w);
     }
     *out = w;
-    w->keys = (struct gar_column **)gar_calloc(op->computed_count, (int64_t)sizeof(struct gar_column *));
+    w->keys =
+        (struct gar_column **)gar_calloc(op->computed_count, (int64_t)sizeof(struct gar_column *));
     if (w->keys == NULL) {
         return gar_error_nomem(err, op->computed_count * 8);
     }
-    return op->program != NULL ? gar_eval_new(op->program, op->query->memory, &w->eval, err) : GAR_OK;
+    return op->program != NULL ? gar_eval_new(op->program, op->query->memory, &w->eval, err)
+                               : GAR_OK;
 }
 
-static enum gar_status make_places(struct order_by *op, int64_t seq, int64_t row, int64_t rows, struct gar_column **out,
-                                   struct gar_error *err)
+static enum gar_status make_places(struct order_by *op, int64_t seq, int64_t row, int64_t rows,
+                                   struct gar_column **out, struct gar_error *err)
 {
     GAR_TRY(gar_column_new(op->query->memory, gar_type_of(GAR_UINT64), rows, false, out, err));
     uint64_t *places = (uint64_t *)gar_column_values_mut(*out);
@@ -129,11 +137,13 @@ static enum gar_status make_places(struct order_by *op, int64_t seq, int64_t row
 }
 
 /* Columns of a dense batch, computed keys and places. */
-static enum gar_status fill_kept(struct order_by *op, struct worker *w, const struct gar_batch *batch,
-                                 struct kept *kept, struct gar_error *err)
+static enum gar_status fill_kept(struct order_by *op, struct worker *w,
+                                 const struct gar_batch *batch, struct kept *kept,
+                                 struct gar_error *err)
 {
     const int64_t payload = op->schema->count;
-    kept->columns = (struct gar_column **)gar_calloc(op->column_count, (int64_t)sizeof(struct gar_column *));
+    kept->columns =
+        (struct gar_column **)gar_calloc(op->column_count, (int64_t)sizeof(struct gar_column *));
     if (kept->columns == NULL) {
         return gar_error_nomem(err, op->column_count * 8);
     }
@@ -145,13 +155,14 @@ static enum gar_status fill_kept(struct order_by *op, struct worker *w, const st
         memcpy(kept->columns + payload, w->keys, (size_t)op->computed_count * sizeof w->keys[0]);
     }
     if (op->limit >= 0) {
-        GAR_TRY(make_places(op, kept->seq, kept->row, kept->rows, &kept->columns[op->column_count - 1], err));
+        GAR_TRY(make_places(op, kept->seq, kept->row, kept->rows,
+                            &kept->columns[op->column_count - 1], err));
     }
     return GAR_OK;
 }
 
-static enum gar_status join_column(struct order_by *op, const struct kept *kept, int64_t count, int64_t column,
-                                   struct gar_column **out, struct gar_error *err)
+static enum gar_status join_column(struct order_by *op, const struct kept *kept, int64_t count,
+                                   int64_t column, struct gar_column **out, struct gar_error *err)
 {
     struct gar_column **parts = (struct gar_column **)gar_calloc(count, (int64_t)sizeof *parts);
     if (parts == NULL) {
@@ -166,10 +177,11 @@ static enum gar_status join_column(struct order_by *op, const struct kept *kept,
     return status;
 }
 
-static enum gar_status make_sorter(const struct order_by *op, struct gar_column *const *columns, int64_t rows,
-                                   struct gar_sorter **out, struct gar_error *err)
+static enum gar_status make_sorter(const struct order_by *op, struct gar_column *const *columns,
+                                   int64_t rows, struct gar_sorter **out, struct gar_error *err)
 {
-    struct gar_sort_column *keys = (struct gar_sort_column *)gar_calloc(op->key_count, (int64_t)sizeof *keys);
+    struct gar_sort_column *keys =
+        (struct gar_sort_column *)gar_calloc(op->key_count, (int64_t)sizeof *keys);
     if (keys == NULL) {
         return gar_error_nomem(err, op->key_count * (int64_t)sizeof *keys);
     }
@@ -191,12 +203,14 @@ static bool is_cancelled(void *context)
 
 /* The first `take` rows of sorted entries as one kept batch. */
 static enum gar_status take_best(struct order_by *op, struct gar_column *const *columns,
-                                 const struct gar_sort_entry *entries, int64_t take, struct kept *out,
-                                 struct gar_error *err)
+                                 const struct gar_sort_entry *entries, int64_t take,
+                                 struct kept *out, struct gar_error *err)
 {
     uint32_t *rows = (uint32_t *)gar_malloc(take * (int64_t)sizeof *rows);
-    out->columns = (struct gar_column **)gar_calloc(op->column_count, (int64_t)sizeof(struct gar_column *));
-    enum gar_status status = rows != NULL && out->columns != NULL ? GAR_OK : gar_error_nomem(err, take * 4);
+    out->columns =
+        (struct gar_column **)gar_calloc(op->column_count, (int64_t)sizeof(struct gar_column *));
+    enum gar_status status =
+        rows != NULL && out->columns != NULL ? GAR_OK : gar_error_nomem(err, take * 4);
     for (int64_t i = 0; i < take && status >= 0; i++) {
         rows[i] = entries[i].row;
     }
@@ -213,8 +227,9 @@ static enum gar_status take_best(struct order_by *op, struct gar_column *const *
     return status;
 }
 
-static enum gar_status sort_columns(struct order_by *op, struct gar_column *const *columns, int64_t rows,
-                                    struct gar_buffer **out_entries, struct gar_error *err)
+static enum gar_status sort_columns(struct order_by *op, struct gar_column *const *columns,
+                                    int64_t rows, struct gar_buffer **out_entries,
+                                    struct gar_error *err)
 {
     struct gar_sorter *sorter = NULL;
     struct gar_buffer *scratch = NULL;
@@ -229,8 +244,8 @@ static enum gar_status sort_columns(struct order_by *op, struct gar_column *cons
     if (status >= 0) {
         struct gar_sort_entry *entries = (struct gar_sort_entry *)(void *)(*out_entries)->data;
         gar_sorter_fill(sorter, 0, rows, entries);
-        gar_sorter_sort(sorter, entries, (struct gar_sort_entry *)(void *)scratch->data, rows, is_cancelled,
-                        op->query->cancel);
+        gar_sorter_sort(sorter, entries, (struct gar_sort_entry *)(void *)scratch->data, rows,
+                        is_cancelled, op->query->cancel);
     }
     gar_buffer_unref(scratch);
     gar_sorter_free(sorter);
@@ -252,7 +267,8 @@ static enum gar_status cut_rows(struct order_by *op, struct worker *w, struct ga
     }
     const int64_t take = gar_min_i64(op->limit, w->rows);
     if (status >= 0) {
-        status = take_best(op, columns, (const struct gar_sort_entry *)(const void *)entries->data, take, &best, err);
+        status = take_best(op, columns, (const struct gar_sort_entry *)(const void *)entries->data,
+                           take, &best, err);
     }
     gar_buffer_unref(entries);
     for (int64_t c = 0; columns != NULL && c < op->column_count; c++) {
@@ -274,8 +290,8 @@ static enum gar_status cut_rows(struct order_by *op, struct worker *w, struct ga
 
 /* ---- input ---- */
 
-static enum gar_status order_by_start(struct gar_sink *base, struct gar_query *query, int32_t workers,
-                                      struct gar_error *err)
+static enum gar_status order_by_start(struct gar_sink *base, struct gar_query *query,
+                                      int32_t workers, struct gar_error *err)
 {
     struct order_by *op = (struct order_by *)base;
     (void)query;
@@ -290,19 +306,21 @@ static enum gar_status order_by_start(struct gar_sink *base, struct gar_query *q
 static enum gar_status keep_batch(struct order_by *op, struct worker *w, int64_t seq, int64_t row,
                                   const struct gar_batch *batch, struct gar_error *err)
 {
-    GAR_TRY(gar_grow((void **)&w->kept, &w->kept_capacity, w->kept_count + 1, (int64_t)sizeof *w->kept, err));
+    GAR_TRY(gar_grow((void **)&w->kept, &w->kept_capacity, w->kept_count + 1,
+                     (int64_t)sizeof *w->kept, err));
     struct kept *kept = &w->kept[w->kept_count++];
     *kept = (struct kept){NULL, batch->rows, seq, row};
     GAR_TRY(fill_kept(op, w, batch, kept, err));
     w->rows += batch->rows;
-    if (op->limit >= 0 && w->rows > gar_max_i64(CUT_ROWS_MIN, CUT_FACTOR * gar_min_i64(op->limit, INT32_MAX))) {
+    if (op->limit >= 0 &&
+        w->rows > gar_max_i64(CUT_ROWS_MIN, CUT_FACTOR * gar_min_i64(op->limit, INT32_MAX))) {
         return cut_rows(op, w, err);
     }
     return GAR_OK;
 }
 
-static enum gar_status order_by_push(struct gar_sink *base, int32_t worker, int64_t seq, int64_t row,
-                                     struct gar_batch *batch, struct gar_error *err)
+static enum gar_status order_by_push(struct gar_sink *base, int32_t worker, int64_t seq,
+                                     int64_t row, struct gar_batch *batch, struct gar_error *err)
 {
     struct order_by *op = (struct order_by *)base;
     struct gar_batch *dense = NULL;
@@ -339,7 +357,8 @@ static enum gar_status list_all(struct order_by *op, struct gar_error *err)
         count += op->workers[i] != NULL ? op->workers[i]->kept_count : 0;
     }
     op->all = (struct kept *)gar_calloc(count, (int64_t)sizeof *op->all);
-    op->columns = (struct gar_column **)gar_calloc(op->column_count, (int64_t)sizeof(struct gar_column *));
+    op->columns =
+        (struct gar_column **)gar_calloc(op->column_count, (int64_t)sizeof(struct gar_column *));
     if (op->all == NULL || op->columns == NULL) {
         return gar_error_nomem(err, count * (int64_t)sizeof *op->all);
     }
@@ -360,7 +379,8 @@ static enum gar_status list_all(struct order_by *op, struct gar_error *err)
     return GAR_OK;
 }
 
-/* The columns are joined: make room for keys. Ranges of the keys are looked at by the only item of stage 1. */
+/* The columns are joined: make room for keys. Ranges of the keys are looked at by the only item of
+ * stage 1. */
 static enum gar_status plan_chunks(struct order_by *op, struct gar_error *err)
 {
     for (int64_t i = 0; i < op->all_count; i++) {
@@ -369,7 +389,8 @@ static enum gar_status plan_chunks(struct order_by *op, struct gar_error *err)
     op->all_count = 0;
     const int64_t bytes = op->rows * (int64_t)sizeof(struct gar_sort_entry);
     op->chunk_count = (op->rows + CHUNK_ROWS - 1) / CHUNK_ROWS;
-    while (op->bucket_bits < BUCKET_BITS_MAX && op->chunk_count > 1 && (op->rows >> op->bucket_bits) > BUCKET_ROWS) {
+    while (op->bucket_bits < BUCKET_BITS_MAX && op->chunk_count > 1 &&
+           (op->rows >> op->bucket_bits) > BUCKET_ROWS) {
         op->bucket_bits++;
     }
     const int64_t buckets = (int64_t)1 << op->bucket_bits;
@@ -406,8 +427,8 @@ static void place_chunks(struct order_by *op)
 
 enum stage { STAGE_JOIN, STAGE_RANGES, STAGE_FILL, STAGE_SCATTER, STAGE_SORT, STAGE_END };
 
-static enum gar_status order_by_stage(struct gar_sink *base, struct gar_query *query, int32_t stage, int64_t *out_items,
-                                      struct gar_error *err)
+static enum gar_status order_by_stage(struct gar_sink *base, struct gar_query *query, int32_t stage,
+                                      int64_t *out_items, struct gar_error *err)
 {
     struct order_by *op = (struct order_by *)base;
     *out_items = 0;
@@ -426,7 +447,9 @@ static enum gar_status order_by_stage(struct gar_sink *base, struct gar_query *q
         *out_items = op->chunk_count;
         return GAR_OK;
     case STAGE_SORT:
-        op->group_count = op->bucket_bits == 0 ? 1 : gar_min_i64((int64_t)1 << op->bucket_bits, query->workers * 8);
+        op->group_count = op->bucket_bits == 0
+                              ? 1
+                              : gar_min_i64((int64_t)1 << op->bucket_bits, query->workers * 8);
         *out_items = op->group_count;
         return GAR_OK;
     case STAGE_END: break;
@@ -452,7 +475,8 @@ static void scatter_chunk(struct order_by *op, int64_t chunk)
 {
     const int64_t first = chunk * CHUNK_ROWS;
     const int64_t count = gar_min_i64(op->rows - first, CHUNK_ROWS);
-    const struct gar_sort_entry *from = (const struct gar_sort_entry *)(const void *)op->scratch->data + first;
+    const struct gar_sort_entry *from =
+        (const struct gar_sort_entry *)(const void *)op->scratch->data + first;
     struct gar_sort_entry *to = (struct gar_sort_entry *)(void *)op->entries->data;
     int64_t *places = &op->histograms[chunk << op->bucket_bits];
     for (int64_t i = 0; i < count; i++) {
@@ -471,13 +495,14 @@ static void sort_group(struct order_by *op, int64_t group)
         const int64_t first = op->buckets[b];
         const int64_t count = op->buckets[b + 1] - first;
         if (count > 1 && first >= from && first < to && !gar_cancel_requested(op->query->cancel)) {
-            gar_sorter_sort(op->sorter, entries + first, scratch + first, count, is_cancelled, op->query->cancel);
+            gar_sorter_sort(op->sorter, entries + first, scratch + first, count, is_cancelled,
+                            op->query->cancel);
         }
     }
 }
 
-static enum gar_status order_by_item(struct gar_sink *base, int32_t stage, int64_t item, int32_t worker,
-                                     struct gar_error *err)
+static enum gar_status order_by_item(struct gar_sink *base, int32_t stage, int64_t item,
+                                     int32_t worker, struct gar_error *err)
 {
     struct order_by *op = (struct order_by *)base;
     (void)worker;
@@ -499,8 +524,8 @@ static struct order_by *of_source(struct gar_source *source)
     return (struct order_by *)(void *)((char *)source - offsetof(struct order_by, source));
 }
 
-static enum gar_status order_by_next(struct gar_source *source, struct gar_query *query, struct gar_source_unit *out,
-                                     struct gar_error *err)
+static enum gar_status order_by_next(struct gar_source *source, struct gar_query *query,
+                                     struct gar_source_unit *out, struct gar_error *err)
 {
     struct order_by *op = of_source(source);
     (void)query;
@@ -514,8 +539,9 @@ static enum gar_status order_by_next(struct gar_source *source, struct gar_query
     return GAR_OK;
 }
 
-static enum gar_status order_by_decode(struct gar_source *source, struct gar_source_unit *unit, int32_t worker,
-                                       int64_t max_rows, struct gar_batch **out, struct gar_error *err)
+static enum gar_status order_by_decode(struct gar_source *source, struct gar_source_unit *unit,
+                                       int32_t worker, int64_t max_rows, struct gar_batch **out,
+                                       struct gar_error *err)
 {
     struct order_by *op = of_source(source);
     (void)worker;
@@ -523,16 +549,20 @@ static enum gar_status order_by_decode(struct gar_source *source, struct gar_sou
     if (count <= 0) {
         return GAR_EOF;
     }
-    const struct gar_sort_entry *entries = (const struct gar_sort_entry *)(const void *)op->entries->data + unit->next;
+    const struct gar_sort_entry *entries =
+        (const struct gar_sort_entry *)(const void *)op->entries->data + unit->next;
     const int64_t fields = op->schema->count;
     uint32_t *rows = (uint32_t *)gar_malloc(count * (int64_t)sizeof *rows);
-    struct gar_column **columns = (struct gar_column **)gar_calloc(fields, (int64_t)sizeof *columns);
-    enum gar_status status = rows != NULL && columns != NULL ? GAR_OK : gar_error_nomem(err, count * 4);
+    struct gar_column **columns =
+        (struct gar_column **)gar_calloc(fields, (int64_t)sizeof *columns);
+    enum gar_status status =
+        rows != NULL && columns != NULL ? GAR_OK : gar_error_nomem(err, count * 4);
     for (int64_t i = 0; i < count && status >= 0; i++) {
         rows[i] = entries[i].row;
     }
     for (int64_t c = 0; c < fields && status >= 0; c++) {
-        status = gar_column_gather(op->columns[c], rows, count, op->query->memory, &columns[c], err);
+        status =
+            gar_column_gather(op->columns[c], rows, count, op->query->memory, &columns[c], err);
     }
     if (status >= 0) {
         status = gar_batch_new(op->schema, columns, count, out, err);
@@ -605,12 +635,15 @@ static void free_order_by(void *object)
     gar_free(op);
 }
 
-/* Plain columns are keys where they are; other keys are computed into columns behind the payload. */
+/* Plain columns are keys where they are; other keys are computed into columns behind the payload.
+ * */
 static enum gar_status make_keys(struct order_by *op, struct gar_error *err)
 {
     const struct gar_plan *plan = op->plan;
-    struct gar_expr **computed = (struct gar_expr **)gar_calloc(plan->expr_count, (int64_t)sizeof(struct gar_expr *));
-    op->keys = (struct gar_sort_column *)gar_calloc(plan->expr_count + 1, (int64_t)sizeof *op->keys);
+    struct gar_expr **computed =
+        (struct gar_expr **)gar_calloc(plan->expr_count, (int64_t)sizeof(struct gar_expr *));
+    op->keys =
+        (struct gar_sort_column *)gar_calloc(plan->expr_count + 1, (int64_t)sizeof *op->keys);
     op->key_columns = (int64_t *)gar_calloc(plan->expr_count + 1, (int64_t)sizeof *op->key_columns);
     if (computed == NULL || op->keys == NULL || op->key_columns == NULL) {
         gar_free(computed);
@@ -622,7 +655,8 @@ static enum gar_status make_keys(struct order_by *op, struct gar_error *err)
             expr = expr->args[0];
         }
         op->keys[k] = (struct gar_sort_column){NULL, plan->descending[k], plan->nulls_first[k]};
-        op->key_columns[k] = expr->kind == GAR_EXPR_COLUMN ? gar_schema_find(op->schema, expr->name) : -1;
+        op->key_columns[k] =
+            expr->kind == GAR_EXPR_COLUMN ? gar_schema_find(op->schema, expr->name) : -1;
         if (op->key_columns[k] < 0) {
             op->key_columns[k] = op->schema->count + op->computed_count;
             computed[op->computed_count++] = plan->exprs[k];
@@ -635,14 +669,16 @@ static enum gar_status make_keys(struct order_by *op, struct gar_error *err)
     }
     enum gar_status status = GAR_OK;
     if (op->computed_count > 0) {
-        status = gar_program_new(plan->inputs[0]->schema, computed, op->computed_count, &op->program, err);
+        status = gar_program_new(plan->inputs[0]->schema, computed, op->computed_count,
+                                 &op->program, err);
     }
     gar_free(computed);
     return status;
 }
 
-enum gar_status gar_order_by_new(struct gar_query *query, const struct gar_plan *plan, struct gar_sink **out_sink,
-                                 struct gar_source **out_source, struct gar_error *err)
+enum gar_status gar_order_by_new(struct gar_query *query, const struct gar_plan *plan,
+                                 struct gar_sink **out_sink, struct gar_source **out_source,
+                                 struct gar_error *err)
 {
     static const struct gar_sink_vtable sink_vtable = {.start = order_by_start,
                                                        .push = order_by_push,

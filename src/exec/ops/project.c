@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Projection: evaluates expressions into a new batch. When all of them are plain columns, columns are only shared. */
+/* Projection: evaluates expressions into a new batch. When all of them are plain columns, columns
+ * are only shared. */
 #include "base/alloc.h"
 #include "exec/ops/ops.h"
 
 struct project {
     struct gar_transform base;
     struct gar_program *program; /* owned reference; NULL when all are plain columns */
-    int64_t *plain;              /* owned; positions in the input when all are plain columns, else NULL */
-    struct gar_schema *schema;   /* owned reference */
-    struct gar_expr **exprs;     /* owned references; for explain */
+    int64_t *plain; /* owned; positions in the input when all are plain columns, else NULL */
+    struct gar_schema *schema; /* owned reference */
+    struct gar_expr **exprs;   /* owned references; for explain */
 };
 
 struct project_worker {
@@ -25,16 +26,18 @@ static void project_worker_free(struct gar_transform *transform, void *worker)
     gar_free(w);
 }
 
-static enum gar_status project_worker_new(struct gar_transform *transform, struct gar_query *query, void **out,
-                                          struct gar_error *err)
+static enum gar_status project_worker_new(struct gar_transform *transform, struct gar_query *query,
+                                          void **out, struct gar_error *err)
 {
     const struct project *project = (const struct project *)transform;
     struct project_worker *w = (struct project_worker *)gar_calloc(1, (int64_t)sizeof *w);
     if (w == NULL) {
         return gar_error_nomem(err, (int64_t)sizeof *w);
     }
-    w->columns = (struct gar_column **)gar_calloc(project->schema->count, (int64_t)sizeof *w->columns);
-    enum gar_status status = w->columns != NULL ? GAR_OK : gar_error_nomem(err, project->schema->count * 8);
+    w->columns =
+        (struct gar_column **)gar_calloc(project->schema->count, (int64_t)sizeof *w->columns);
+    enum gar_status status =
+        w->columns != NULL ? GAR_OK : gar_error_nomem(err, project->schema->count * 8);
     if (status >= 0 && project->program != NULL) {
         status = gar_eval_new(project->program, query->memory, &w->eval, err);
     }
@@ -46,8 +49,8 @@ static enum gar_status project_worker_new(struct gar_transform *transform, struc
     return GAR_OK;
 }
 
-static enum gar_status make_batch(const struct project *project, struct project_worker *w, int64_t rows,
-                                  struct gar_batch **out, struct gar_error *err)
+static enum gar_status make_batch(const struct project *project, struct project_worker *w,
+                                  int64_t rows, struct gar_batch **out, struct gar_error *err)
 {
     const enum gar_status status = gar_batch_new(project->schema, w->columns, rows, out, err);
     for (int64_t i = 0; i < project->schema->count && status < 0; i++) {
@@ -57,7 +60,8 @@ static enum gar_status make_batch(const struct project *project, struct project_
 }
 
 static enum gar_status share_columns(const struct project *project, struct project_worker *w,
-                                     const struct gar_batch *batch, struct gar_batch **out, struct gar_error *err)
+                                     const struct gar_batch *batch, struct gar_batch **out,
+                                     struct gar_error *err)
 {
     for (int64_t i = 0; i < project->schema->count; i++) {
         w->columns[i] = gar_column_ref(batch->columns[project->plain[i]]);
@@ -77,15 +81,17 @@ static enum gar_status share_columns(const struct project *project, struct proje
     return status;
 }
 
-static enum gar_status project_apply(struct gar_transform *transform, void *worker, struct gar_batch *batch,
-                                     struct gar_batch **out, struct gar_error *err)
+static enum gar_status project_apply(struct gar_transform *transform, void *worker,
+                                     struct gar_batch *batch, struct gar_batch **out,
+                                     struct gar_error *err)
 {
     const struct project *project = (const struct project *)transform;
     struct project_worker *w = (struct project_worker *)worker;
     enum gar_status status = GAR_OK;
     /* A selection that does not begin at its buffer (a slice) cannot be shared with its owner. */
-    const bool is_whole = batch->selection == NULL ||
-                          (const void *)batch->selection == (const void *)batch->selection_owner->data;
+    const bool is_whole =
+        batch->selection == NULL ||
+        (const void *)batch->selection == (const void *)batch->selection_owner->data;
     if (project->plain != NULL && is_whole) {
         status = share_columns(project, w, batch, out, err);
     } else {
@@ -122,7 +128,8 @@ static void free_project(void *object)
 }
 
 /* Positions of the columns when every expression is one; else nothing. */
-static enum gar_status find_plain(struct project *project, const struct gar_schema *input, struct gar_error *err)
+static enum gar_status find_plain(struct project *project, const struct gar_schema *input,
+                                  struct gar_error *err)
 {
     const int64_t count = project->schema->count;
     int64_t *plain = (int64_t *)gar_calloc(count, (int64_t)sizeof *plain);
@@ -145,8 +152,8 @@ static enum gar_status find_plain(struct project *project, const struct gar_sche
 }
 
 enum gar_status gar_project_new(struct gar_query *query, const struct gar_schema *input,
-                                struct gar_expr *const *exprs, struct gar_schema *schema, struct gar_transform **out,
-                                struct gar_error *err)
+                                struct gar_expr *const *exprs, struct gar_schema *schema,
+                                struct gar_transform **out, struct gar_error *err)
 {
     static const struct gar_transform_vtable vtable = {.worker_new = project_worker_new,
                                                        .worker_free = project_worker_free,
@@ -159,7 +166,8 @@ enum gar_status gar_project_new(struct gar_query *query, const struct gar_schema
     project->base.vtable = &vtable;
     project->schema = gar_schema_ref(schema);
     GAR_TRY(gar_query_own(query, project, free_project, err));
-    project->exprs = (struct gar_expr **)gar_calloc(schema->count, (int64_t)sizeof(struct gar_expr *));
+    project->exprs =
+        (struct gar_expr **)gar_calloc(schema->count, (int64_t)sizeof(struct gar_expr *));
     if (project->exprs == NULL) {
         return gar_error_nomem(err, schema->count * 8);
     }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two simplest sinks, whose batches come in order to the query role: the result stream, and a list that a later
+/* The two simplest sinks, whose batches come in order to the query role: the result stream, and a
+ * list that a later
  * pipeline reads. */
 #include "base/alloc.h"
 #include "exec/ops/ops.h"
 
 /* ---- lists of batches as sources ---- */
 
-static enum gar_status list_next(struct gar_source *source, struct gar_query *query, struct gar_source_unit *out,
-                                 struct gar_error *err)
+static enum gar_status list_next(struct gar_source *source, struct gar_query *query,
+                                 struct gar_source_unit *out, struct gar_error *err)
 {
     (void)query;
     (void)err;
@@ -20,8 +21,9 @@ static enum gar_status list_next(struct gar_source *source, struct gar_query *qu
     return GAR_OK;
 }
 
-static enum gar_status list_decode(struct gar_source *source, struct gar_source_unit *unit, int32_t worker,
-                                   int64_t max_rows, struct gar_batch **out, struct gar_error *err)
+static enum gar_status list_decode(struct gar_source *source, struct gar_source_unit *unit,
+                                   int32_t worker, int64_t max_rows, struct gar_batch **out,
+                                   struct gar_error *err)
 {
     (void)worker;
     const struct gar_batch_list *list = (const struct gar_batch_list *)source;
@@ -53,8 +55,10 @@ static void list_explain(const struct gar_source *source, struct gar_strbuf *out
 
 void gar_batch_list_init(struct gar_batch_list *list)
 {
-    static const struct gar_source_vtable vtable = {
-        .next = list_next, .decode = list_decode, .unit_free = list_unit_free, .explain = list_explain};
+    static const struct gar_source_vtable vtable = {.next = list_next,
+                                                    .decode = list_decode,
+                                                    .unit_free = list_unit_free,
+                                                    .explain = list_explain};
     *list = (struct gar_batch_list){.source = {&vtable}};
 }
 
@@ -68,17 +72,19 @@ void gar_batch_list_destroy(struct gar_batch_list *list)
     list->count = list->capacity = 0;
 }
 
-enum gar_status gar_batch_list_add(struct gar_batch_list *list, struct gar_batch *batch, struct gar_error *err)
+enum gar_status gar_batch_list_add(struct gar_batch_list *list, struct gar_batch *batch,
+                                   struct gar_error *err)
 {
-    GAR_TRY(gar_grow((void **)&list->batches, &list->capacity, list->count + 1, (int64_t)sizeof *list->batches, err));
+    GAR_TRY(gar_grow((void **)&list->batches, &list->capacity, list->count + 1,
+                     (int64_t)sizeof *list->batches, err));
     list->batches[list->count++] = batch;
     return GAR_OK;
 }
 
 /* ---- the result ---- */
 
-static enum gar_status result_deliver(struct gar_sink *sink, struct gar_query *query, struct gar_batch *batch,
-                                      struct gar_error *err)
+static enum gar_status result_deliver(struct gar_sink *sink, struct gar_query *query,
+                                      struct gar_batch *batch, struct gar_error *err)
 {
     (void)sink;
     return gar_query_emit(query, batch, err);
@@ -90,10 +96,13 @@ static void result_explain(const struct gar_sink *sink, struct gar_strbuf *out)
     gar_strbuf_append(out, "result");
 }
 
-enum gar_status gar_result_sink_new(struct gar_query *query, struct gar_sink **out, struct gar_error *err)
+enum gar_status gar_result_sink_new(struct gar_query *query, struct gar_sink **out,
+                                    struct gar_error *err)
 {
-    static const struct gar_sink_vtable vtable = {.deliver = result_deliver, .explain = result_explain};
-    struct gar_sink *sink = (struct gar_sink *)gar_arena_calloc(&query->arena, 1, (int64_t)sizeof *sink);
+    static const struct gar_sink_vtable vtable = {.deliver = result_deliver,
+                                                  .explain = result_explain};
+    struct gar_sink *sink =
+        (struct gar_sink *)gar_arena_calloc(&query->arena, 1, (int64_t)sizeof *sink);
     if (sink == NULL) {
         return gar_error_nomem(err, (int64_t)sizeof *sink);
     }
@@ -109,8 +118,8 @@ struct collect_sink {
     struct gar_batch_list list;
 };
 
-static enum gar_status collect_deliver(struct gar_sink *sink, struct gar_query *query, struct gar_batch *batch,
-                                       struct gar_error *err)
+static enum gar_status collect_deliver(struct gar_sink *sink, struct gar_query *query,
+                                       struct gar_batch *batch, struct gar_error *err)
 {
     (void)query;
     return gar_batch_list_add(&((struct collect_sink *)sink)->list, batch, err);
@@ -132,7 +141,8 @@ static void free_collect(void *object)
 enum gar_status gar_collect_sink_new(struct gar_query *query, struct gar_sink **out_sink,
                                      struct gar_source **out_source, struct gar_error *err)
 {
-    static const struct gar_sink_vtable vtable = {.deliver = collect_deliver, .explain = collect_explain};
+    static const struct gar_sink_vtable vtable = {.deliver = collect_deliver,
+                                                  .explain = collect_explain};
     struct collect_sink *sink = (struct collect_sink *)gar_calloc(1, (int64_t)sizeof *sink);
     if (sink == NULL) {
         return gar_error_nomem(err, (int64_t)sizeof *sink);

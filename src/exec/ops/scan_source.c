@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scans: units come from the provider in order; those that read are loaded on the IO pool a few units ahead of the
+/* Scans: units come from the provider in order; those that read are loaded on the IO pool a few
+ * units ahead of the
  * workers, and given out in order once they are there.
  *
- * Memory: at most `ahead` loaded units, about AHEAD_BYTES where the scan knows the size of its units. */
+ * Memory: at most `ahead` loaded units, about AHEAD_BYTES where the scan knows the size of its
+ * units. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -21,17 +23,17 @@ struct loading {
 
 struct scan_source {
     struct gar_source base;
-    struct gar_query *query; /* borrowed */
-    struct gar_scan *scan;   /* owned */
+    struct gar_query *query;            /* borrowed */
+    struct gar_scan *scan;              /* owned */
     struct gar_scan_provider *provider; /* owned reference; for explain */
-    void **workers;          /* owned states of the scan */
+    void **workers;                     /* owned states of the scan */
     int32_t worker_count;
     bool is_filtered;
     /* role */
     struct loading *first; /* owned */
     struct loading *last;
     int64_t loading_count;
-    bool is_reading;  /* sequential: a read is under way */
+    bool is_reading; /* sequential: a read is under way */
     bool is_at_end;
 };
 
@@ -61,7 +63,8 @@ static enum gar_status run_load(void *context, int32_t worker, struct gar_error 
     return scan->vtable->load != NULL ? scan->vtable->load(scan, l->unit, err) : GAR_OK;
 }
 
-static void load_is_done(void *context, struct gar_query *query, enum gar_status status, const struct gar_error *err)
+static void load_is_done(void *context, struct gar_query *query, enum gar_status status,
+                         const struct gar_error *err)
 {
     (void)query;
     (void)err;
@@ -73,7 +76,8 @@ static void load_is_done(void *context, struct gar_query *query, enum gar_status
     }
 }
 
-static enum gar_status begin_load(struct scan_source *source, struct gar_unit *unit, struct gar_error *err)
+static enum gar_status begin_load(struct scan_source *source, struct gar_unit *unit,
+                                  struct gar_error *err)
 {
     struct loading *l = (struct loading *)gar_calloc(1, (int64_t)sizeof *l);
     if (l == NULL) {
@@ -81,7 +85,8 @@ static enum gar_status begin_load(struct scan_source *source, struct gar_unit *u
     }
     l->source = source;
     l->unit = unit;
-    const enum gar_status status = gar_query_call(source->query, true, run_load, load_is_done, l, err);
+    const enum gar_status status =
+        gar_query_call(source->query, true, run_load, load_is_done, l, err);
     if (status < 0) {
         gar_free(l);
         return status;
@@ -111,11 +116,13 @@ static int64_t ahead_of(const struct scan_source *source, const struct gar_query
     return query->is_inline ? 1 : ahead;
 }
 
-static enum gar_status read_ahead(struct scan_source *source, struct gar_query *query, struct gar_error *err)
+static enum gar_status read_ahead(struct scan_source *source, struct gar_query *query,
+                                  struct gar_error *err)
 {
     struct gar_scan *scan = source->scan;
     const int64_t ahead = ahead_of(source, query);
-    while (!source->is_at_end && source->loading_count < ahead && !(scan->sequential && source->is_reading)) {
+    while (!source->is_at_end && source->loading_count < ahead &&
+           !(scan->sequential && source->is_reading)) {
         struct gar_unit *unit = NULL;
         if (!scan->sequential) {
             const enum gar_status status = scan->vtable->next(scan, &unit, err);
@@ -136,8 +143,8 @@ static enum gar_status read_ahead(struct scan_source *source, struct gar_query *
     return GAR_OK;
 }
 
-static enum gar_status scan_next(struct gar_source *base, struct gar_query *query, struct gar_source_unit *out,
-                                 struct gar_error *err)
+static enum gar_status scan_next(struct gar_source *base, struct gar_query *query,
+                                 struct gar_source_unit *out, struct gar_error *err)
 {
     struct scan_source *source = (struct scan_source *)base;
     struct gar_scan *scan = source->scan;
@@ -160,13 +167,15 @@ static enum gar_status scan_next(struct gar_source *base, struct gar_query *quer
     return read_ahead(source, query, err);
 }
 
-static enum gar_status scan_decode(struct gar_source *base, struct gar_source_unit *unit, int32_t worker,
-                                   int64_t max_rows, struct gar_batch **out, struct gar_error *err)
+static enum gar_status scan_decode(struct gar_source *base, struct gar_source_unit *unit,
+                                   int32_t worker, int64_t max_rows, struct gar_batch **out,
+                                   struct gar_error *err)
 {
     struct scan_source *source = (struct scan_source *)base;
     struct gar_scan *scan = source->scan;
     if (source->workers[worker] == NULL && scan->vtable->worker_new != NULL) {
-        GAR_TRY(scan->vtable->worker_new(scan, source->query->memory, &source->workers[worker], err));
+        GAR_TRY(
+            scan->vtable->worker_new(scan, source->query->memory, &source->workers[worker], err));
     }
     return scan->vtable->decode(scan, unit->unit, source->workers[worker], max_rows, out, err);
 }
@@ -191,7 +200,8 @@ static void scan_explain(const struct gar_source *base, struct gar_strbuf *out)
     gar_strbuf_append(out, "scan ");
     source->provider->vtable->print(source->provider, out);
     gar_strbuf_append(out, source->scan->sequential ? ", read in sequence" : "");
-    gar_strbuf_append(out, source->is_filtered && source->scan->filter_exact ? ", filtered by the scan" : "");
+    gar_strbuf_append(
+        out, source->is_filtered && source->scan->filter_exact ? ", filtered by the scan" : "");
 }
 
 static void free_scan_source(void *object)

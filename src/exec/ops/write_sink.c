@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing: batches come in order, are put together to about the rows that the format prefers, encoded on compute
- * threads, several at once, and appended on the IO pool, one at a time and in order. The last append is followed by
+/* Writing: batches come in order, are put together to about the rows that the format prefers,
+ * encoded on compute
+ * threads, several at once, and appended on the IO pool, one at a time and in order. The last
+ * append is followed by
  * finish, which publishes; its paths are the rows of the source.
  *
- * Memory: at most `pieces_max` pieces of preferred_rows rows are on their way; then the sink is full. */
+ * Memory: at most `pieces_max` pieces of preferred_rows rows are on their way; then the sink is
+ * full. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -63,7 +66,8 @@ static enum gar_status run_encode(void *context, int32_t worker, struct gar_erro
     if (piece->count == 1) {
         whole = gar_batch_ref(piece->batches[0]);
     } else {
-        GAR_TRY(gar_batch_concat(sink->schema, piece->batches, piece->count, sink->query->memory, &whole, err));
+        GAR_TRY(gar_batch_concat(sink->schema, piece->batches, piece->count, sink->query->memory,
+                                 &whole, err));
     }
     for (int64_t i = 0; i < piece->count; i++) {
         gar_batch_unref(piece->batches[i]);
@@ -92,7 +96,8 @@ static enum gar_status run_finish(void *context, int32_t worker, struct gar_erro
     return sink->write->vtable->finish(sink->write, sink->query->memory, &sink->paths_batch, err);
 }
 
-static void append_is_done(void *context, struct gar_query *query, enum gar_status status, const struct gar_error *err);
+static void append_is_done(void *context, struct gar_query *query, enum gar_status status,
+                           const struct gar_error *err);
 
 /* Begin the append of the oldest piece if it is ready and none is under way. */
 static void begin_append(struct write_sink *sink)
@@ -102,7 +107,8 @@ static void begin_append(struct write_sink *sink)
         return;
     }
     struct gar_error err = GAR_ERROR_INIT;
-    const enum gar_status status = gar_query_call(sink->query, true, run_append, append_is_done, piece, &err);
+    const enum gar_status status =
+        gar_query_call(sink->query, true, run_append, append_is_done, piece, &err);
     if (status < 0) {
         gar_query_fail(sink->query, status, &err);
         return;
@@ -110,7 +116,8 @@ static void begin_append(struct write_sink *sink)
     sink->is_appending = true;
 }
 
-static void append_is_done(void *context, struct gar_query *query, enum gar_status status, const struct gar_error *err)
+static void append_is_done(void *context, struct gar_query *query, enum gar_status status,
+                           const struct gar_error *err)
 {
     (void)query;
     (void)err;
@@ -128,7 +135,8 @@ static void append_is_done(void *context, struct gar_query *query, enum gar_stat
     }
 }
 
-static void encode_is_done(void *context, struct gar_query *query, enum gar_status status, const struct gar_error *err)
+static void encode_is_done(void *context, struct gar_query *query, enum gar_status status,
+                           const struct gar_error *err)
 {
     (void)query;
     (void)err;
@@ -139,7 +147,8 @@ static void encode_is_done(void *context, struct gar_query *query, enum gar_stat
     }
 }
 
-static void finish_is_done(void *context, struct gar_query *query, enum gar_status status, const struct gar_error *err)
+static void finish_is_done(void *context, struct gar_query *query, enum gar_status status,
+                           const struct gar_error *err)
 {
     (void)query;
     (void)err;
@@ -156,7 +165,8 @@ static enum gar_status begin_piece(struct write_sink *sink, struct gar_error *er
     piece->sink = sink;
     piece->batches = sink->pending;
     piece->count = sink->pending_count;
-    const enum gar_status status = gar_query_call(sink->query, false, run_encode, encode_is_done, piece, err);
+    const enum gar_status status =
+        gar_query_call(sink->query, false, run_encode, encode_is_done, piece, err);
     if (status < 0) {
         gar_free(piece);
         return status;
@@ -173,8 +183,8 @@ static enum gar_status begin_piece(struct write_sink *sink, struct gar_error *er
     return GAR_OK;
 }
 
-static enum gar_status write_deliver(struct gar_sink *base, struct gar_query *query, struct gar_batch *batch,
-                                     struct gar_error *err)
+static enum gar_status write_deliver(struct gar_sink *base, struct gar_query *query,
+                                     struct gar_batch *batch, struct gar_error *err)
 {
     struct write_sink *sink = (struct write_sink *)base;
     (void)query;
@@ -195,8 +205,8 @@ static enum gar_status write_deliver(struct gar_sink *base, struct gar_query *qu
     return GAR_OK;
 }
 
-static enum gar_status write_stage(struct gar_sink *base, struct gar_query *query, int32_t stage, int64_t *out_items,
-                                   struct gar_error *err)
+static enum gar_status write_stage(struct gar_sink *base, struct gar_query *query, int32_t stage,
+                                   int64_t *out_items, struct gar_error *err)
 {
     struct write_sink *sink = (struct write_sink *)base;
     (void)stage;
@@ -250,8 +260,9 @@ static void free_write_sink(void *object)
     gar_free(sink);
 }
 
-enum gar_status gar_write_sink_new(struct gar_query *query, const struct gar_plan *plan, bool is_dry,
-                                   struct gar_sink **out_sink, struct gar_source **out_source, struct gar_error *err)
+enum gar_status gar_write_sink_new(struct gar_query *query, const struct gar_plan *plan,
+                                   bool is_dry, struct gar_sink **out_sink,
+                                   struct gar_source **out_source, struct gar_error *err)
 {
     static const struct gar_sink_vtable vtable = {
         .deliver = write_deliver, .stage = write_stage, .explain = write_explain};
@@ -268,7 +279,8 @@ enum gar_status gar_write_sink_new(struct gar_query *query, const struct gar_pla
     GAR_TRY(gar_query_own(query, sink, free_write_sink, err));
     if (!is_dry) {
         query->has_write = true;
-        GAR_TRY(plan->sink->vtable->open(plan->sink, sink->schema, query->memory, &sink->write, err));
+        GAR_TRY(
+            plan->sink->vtable->open(plan->sink, sink->schema, query->memory, &sink->write, err));
     }
     *out_sink = &sink->base;
     *out_source = &sink->paths.source;
