@@ -91,14 +91,15 @@ static bool load_fixed(const struct gar_parquet_column *column, struct stored fr
     const void *const in = raw;
     bool is_good = true;
     switch ((enum parquet_conversion)column->conversion) {
-    case PARQUET_AS_IS: memcpy(value, raw, (size_t)width); break;
+    case PARQUET_AS_IS:
+    case PARQUET_TIME: memcpy(value, raw, (size_t)width); break;
     case PARQUET_BITS: value[0] = raw[0] & 1; break;
     case PARQUET_TO_INT8: is_good = gar_convert_i32_i8(in, 1, (void *)value); break;
     case PARQUET_TO_INT16: is_good = gar_convert_i32_i16(in, 1, (void *)value); break;
     case PARQUET_TO_UINT8: is_good = gar_convert_i32_u8(in, 1, (void *)value); break;
     case PARQUET_TO_UINT16: is_good = gar_convert_i32_u16(in, 1, (void *)value); break;
     case PARQUET_TO_UINT32: is_good = gar_convert_i64_u32(in, 1, (void *)value); break;
-    case PARQUET_MS_TO_US: gar_convert_ms_us(in, 1, (void *)value); break;
+    case PARQUET_MS_TO_US: is_good = gar_convert_ms_us(in, 1, (void *)value); break;
     case PARQUET_I32_DECIMAL:
         is_good = gar_convert_i32_decimal(in, 1, column->type.precision, value);
         break;

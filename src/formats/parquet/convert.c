@@ -7,6 +7,7 @@
 
 #define UNIX_EPOCH_JULIAN_DAY 2440588
 #define US_PER_DAY            INT64_C(86400000000)
+#define MS_PER_DAY            86400000
 #define I96_BYTES             12
 
 bool gar_convert_i32_i8(const int32_t *GAR_RESTRICT in, int64_t count, int8_t *GAR_RESTRICT out)
@@ -59,11 +60,25 @@ bool gar_convert_i64_u32(const int64_t *GAR_RESTRICT in, int64_t count, uint32_t
     return bad == 0;
 }
 
-void gar_convert_ms_us(const int32_t *GAR_RESTRICT in, int64_t count, int64_t *GAR_RESTRICT out)
+bool gar_convert_ms_us(const int32_t *GAR_RESTRICT in, int64_t count, int64_t *GAR_RESTRICT out)
 {
+    uint32_t bad = 0;
     for (int64_t i = 0; i < count; i++) {
         out[i] = (int64_t)in[i] * 1000;
+        bad |= (uint32_t)((uint32_t)in[i] >= MS_PER_DAY);
     }
+    return bad == 0;
+}
+
+bool gar_convert_time(const int64_t *GAR_RESTRICT in, int64_t count, int64_t day,
+                      int64_t *GAR_RESTRICT out)
+{
+    uint64_t bad = 0;
+    for (int64_t i = 0; i < count; i++) {
+        out[i] = in[i];
+        bad |= (uint64_t)((uint64_t)in[i] >= (uint64_t)day);
+    }
+    return bad == 0;
 }
 
 bool gar_convert_i32_decimal(const int32_t *GAR_RESTRICT in, int64_t count, int32_t precision,

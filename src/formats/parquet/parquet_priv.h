@@ -83,7 +83,8 @@ enum parquet_conversion {
     PARQUET_TO_UINT8,
     PARQUET_TO_UINT16,
     PARQUET_TO_UINT32,   /* from int64, range checked */
-    PARQUET_MS_TO_US,    /* time of int32 milliseconds */
+    PARQUET_MS_TO_US,    /* time of int32 milliseconds, range checked */
+    PARQUET_TIME,        /* time of int64 in its unit, range checked */
     PARQUET_I32_DECIMAL, /* to 16 bytes, precision checked */
     PARQUET_I64_DECIMAL,
     PARQUET_BYTES_DECIMAL, /* big-endian two's complement, fixed or variable */

@@ -184,7 +184,7 @@ static enum gar_status map_logical(const struct parquet_element *e, struct gar_a
         if (is_int32 && e->unit == GAR_MILLI) {
             set(out, gar_type_with_unit(GAR_TIME, GAR_MICRO), PARQUET_MS_TO_US);
         } else if (is_int64 && (e->unit == GAR_MICRO || e->unit == GAR_NANO)) {
-            set(out, gar_type_with_unit(GAR_TIME, (enum gar_time_unit)e->unit), PARQUET_AS_IS);
+            set(out, gar_type_with_unit(GAR_TIME, (enum gar_time_unit)e->unit), PARQUET_TIME);
         }
         break;
     case PARQUET_LOGICAL_TIMESTAMP:

@@ -202,6 +202,11 @@ static enum gar_status decode_text_decimals(struct gar_parquet_reader *reader, i
     return GAR_OK;
 }
 
+static int64_t day_ticks(struct gar_type type)
+{
+    return type.unit == GAR_NANO ? INT64_C(86400000000000) : INT64_C(86400000000);
+}
+
 static bool convert(const struct gar_parquet_column *column, const void *in, int64_t count,
                     int32_t width, void *out)
 {
@@ -211,7 +216,8 @@ static bool convert(const struct gar_parquet_column *column, const void *in, int
     case PARQUET_TO_UINT8: return gar_convert_i32_u8(in, count, out);
     case PARQUET_TO_UINT16: return gar_convert_i32_u16(in, count, out);
     case PARQUET_TO_UINT32: return gar_convert_i64_u32(in, count, out);
-    case PARQUET_MS_TO_US: gar_convert_ms_us(in, count, out); return true;
+    case PARQUET_MS_TO_US: return gar_convert_ms_us(in, count, out);
+    case PARQUET_TIME: return gar_convert_time(in, count, day_ticks(column->type), out);
     case PARQUET_I32_DECIMAL:
         return gar_convert_i32_decimal(in, count, column->type.precision, out);
     case PARQUET_I64_DECIMAL:
@@ -292,6 +298,7 @@ enum gar_status gar_parquet_decode_dense(struct gar_parquet_reader *reader, int6
     case PARQUET_TO_UINT16:
     case PARQUET_TO_UINT32:
     case PARQUET_MS_TO_US:
+    case PARQUET_TIME:
     case PARQUET_I32_DECIMAL:
     case PARQUET_I64_DECIMAL:
     case PARQUET_I96_TIMESTAMP:
