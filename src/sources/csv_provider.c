@@ -101,10 +101,10 @@ static enum gar_status cut_sample(const struct gar_csv_format *format, struct sa
     }
 }
 
-static enum gar_status infer_source(struct csv_provider *provider, struct gar_source *source,
-                                    int64_t want, struct gar_csv_inference *inference,
-                                    struct gar_cancel *cancel, int64_t *out_bytes,
-                                    bool *out_compressed, struct gar_error *err)
+static enum gar_status infer_source(struct csv_provider *provider, int64_t file,
+                                    struct gar_source *source, int64_t want,
+                                    struct gar_csv_inference *inference, struct gar_cancel *cancel,
+                                    int64_t *out_bytes, bool *out_compressed, struct gar_error *err)
 {
     struct sample sample = {0};
     struct gar_byte_reader *reader = NULL;
@@ -119,6 +119,9 @@ static enum gar_status infer_source(struct csv_provider *provider, struct gar_so
     if (status >= 0) {
         status = gar_csv_infer(inference, &provider->format, &dialect,
                                sample.buffer->data + GAR_CSV_PAD_BYTES + start, end - start, err);
+    }
+    if (status >= 0) {
+        provider->terminators[file] = dialect.terminator;
     }
     *out_bytes = sample.bytes;
     gar_byte_reader_free(reader);
@@ -136,8 +139,8 @@ static enum gar_status infer_file(struct csv_provider *provider, int64_t file, i
     if (gar_source_is_stream(source)) {
         provider->streams[file] = gar_source_ref(source);
     }
-    const enum gar_status status =
-        infer_source(provider, source, want, inference, cancel, out_bytes, out_compressed, err);
+    const enum gar_status status = infer_source(provider, file, source, want, inference, cancel,
+                                                out_bytes, out_compressed, err);
     if (status == GAR_ERR_FORMAT || status == GAR_ERR_UNSUPPORTED) {
         gar_error_prefix(err, "%s: ", gar_source_path(source));
     }
@@ -349,6 +352,7 @@ static void provider_free(struct gar_scan_provider *base)
         gar_source_unref(provider->streams[i]);
     }
     gar_free(provider->streams);
+    gar_free(provider->terminators);
     gar_path_list_destroy(&provider->files);
     gar_free(provider->null_text);
     gar_free(provider->inferred);
@@ -375,7 +379,8 @@ static enum gar_status fill_provider(struct csv_provider *provider, const char *
     GAR_TRY(take_options(provider, options, err));
     GAR_TRY(gar_paths_expand(paths, count, &provider->files, err));
     provider->streams = gar_calloc(provider->files.count, (int64_t)sizeof(struct gar_source *));
-    if (provider->streams == NULL) {
+    provider->terminators = gar_calloc(provider->files.count, 1);
+    if (provider->streams == NULL || provider->terminators == NULL) {
         return gar_error_nomem(err, provider->files.count * (int64_t)sizeof(struct gar_source *));
     }
     provider->base.size_hint_bytes = total_bytes(&provider->files);

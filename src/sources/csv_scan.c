@@ -274,6 +274,8 @@ static enum gar_status read_text(struct csv_scan *scan, struct text *text, struc
     if (!scan->is_started) {
         GAR_TRY(gar_csv_bom(text->data, text->bytes, &text->start, err));
         scan->dialect = gar_csv_dialect_of(&scan->provider->format, text->data, text->bytes);
+        const uint8_t terminator = scan->provider->terminators[scan->file_next - 1];
+        scan->dialect.terminator = terminator != 0 ? terminator : scan->dialect.terminator;
         scan->is_started = true;
     }
     return GAR_OK;
