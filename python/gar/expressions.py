@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from gar import _native
-from gar._methods import ExpressionMethods  # made when the package is built
+from gar._methods import ExpressionMethods
 from gar.datatype import DataType
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     IntoExpr = Any  # an Expression, or a plain value that becomes a literal
 
 
-class Expression(ExpressionMethods):  # type: ignore[misc, unused-ignore]
+class Expression(ExpressionMethods):
     """A column made of other columns. Operators work with plain values from both sides."""
 
     __module__ = "gar"
@@ -24,32 +24,29 @@ class Expression(ExpressionMethods):  # type: ignore[misc, unused-ignore]
 
     def cast(self, dtype: DataType | str | type) -> Expression:
         """The values as another type; a value that does not fit fails the query."""
-        made: Expression = self._cast(str(DataType._from(dtype)), False)
-        return made
+        return self._cast(str(DataType._from(dtype)), False)
 
     def try_cast(self, dtype: DataType | str | type) -> Expression:
         """As cast, but null where a value does not fit."""
-        made: Expression = self._cast(str(DataType._from(dtype)), True)
-        return made
+        return self._cast(str(DataType._from(dtype)), True)
 
     def is_in(self, other: Iterable[Any]) -> Expression:
         """Is the value among others? Nulls on either side never match."""
         if isinstance(other, Expression):
             raise _native.GarTypeError("is_in takes a list of values, not an expression")
-        if isinstance(other, (set, frozenset, dict, _range)) or not hasattr(other, "__len__"):
+        if not isinstance(other, (list, tuple)) and not hasattr(other, "__len__"):
+            other = list(other)
+        elif isinstance(other, (set, frozenset, dict)) or type(other) is _range:
             other = list(other)
         array = getattr(other, "_array", other)
-        made: Expression = self._is_in(array)
-        return made
+        return self._is_in(array)
 
     def if_else(self, if_true: IntoExpr, if_false: IntoExpr) -> Expression:
         """One value where this condition is true, the other elsewhere."""
         return _native.call("when", self, if_true, if_false)
 
     def __iter__(self) -> Any:
-        raise _native.GarTypeError(
-            "an expression has no rows of its own; select it from a frame and collect that"
-        )
+        raise _native.GarTypeError("an expression has no rows of its own; select it from a frame and collect that")
 
 
 _range = type(range(0))
@@ -62,8 +59,7 @@ class _AllColumns:
     __slots__ = ()
 
     def count(self, mode: object = None) -> Expression:
-        made: Expression = _native.call("count").alias("count")
-        return made
+        return _native.call("count").alias("count")
 
     def __repr__(self) -> str:
         return "col(*)"
@@ -135,8 +131,7 @@ class When:
         return self.otherwise(None)
 
     def alias(self, name: str) -> Expression:
-        made: Expression = self.end().alias(name)
-        return made
+        return self.end().alias(name)
 
 
 def when(condition: Expression, then: IntoExpr) -> When:

@@ -18,7 +18,7 @@ class RecordBatch:
     __module__ = "gar"
     __slots__ = ("_array",)
 
-    def __init__(self, array: _native.Array) -> None:
+    def __init__(self, array: Any) -> None:
         self._array = array
 
     def schema(self) -> Schema:
@@ -28,9 +28,7 @@ class RecordBatch:
         return [name for name, _, _ in _native.schema_types(self._array)]
 
     def columns(self) -> list[Series]:
-        return [
-            Series(name, array) for name, array in zip(self.column_names(), self._array.fields(), strict=True)
-        ]
+        return [Series(name, array) for name, array in zip(self.column_names(), self._array.fields())]
 
     def get_column(self, name: str) -> Series:
         names = self.column_names()
@@ -39,7 +37,7 @@ class RecordBatch:
         return Series(name, self._array.fields()[names.index(name)])
 
     def to_pydict(self) -> dict[str, list[Any]]:
-        return dict(zip(self.column_names(), self._array.field_lists(), strict=True))
+        return dict(zip(self.column_names(), self._array.field_lists()))
 
     def to_pylist(self) -> list[dict[str, Any]]:
         return _rows(self.column_names(), self._array.field_lists(), len(self))
@@ -74,4 +72,4 @@ def _rows(names: list[str], columns: list[list[Any]], count: int) -> list[dict[s
     """Columns as a list of dicts."""
     if not columns:
         return [{} for _ in range(count)]
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    return [dict(zip(names, row)) for row in zip(*columns)]

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "expr/expr.h"
 #include "expr/function_priv.h"
+#include "kernels/temporal.h"
 
 /* What a bound node does. Arguments have equal types unless the comment says otherwise. */
 enum gar_op {
@@ -72,20 +73,10 @@ enum gar_op {
     GAR_OP_SHIFT_LEFT, /* integer, int64 */
     GAR_OP_SHIFT_RIGHT,
     GAR_OP_HASH, /* any number and types of arguments */
-};
-
-enum gar_trunc_unit {
-    GAR_TRUNC_NANOSECOND,
-    GAR_TRUNC_MICROSECOND,
-    GAR_TRUNC_MILLISECOND,
-    GAR_TRUNC_SECOND,
-    GAR_TRUNC_MINUTE,
-    GAR_TRUNC_HOUR,
-    GAR_TRUNC_DAY,
-    GAR_TRUNC_WEEK,
-    GAR_TRUNC_MONTH,
-    GAR_TRUNC_QUARTER,
-    GAR_TRUNC_YEAR,
+    GAR_OP_GUARD_TRUE, /* tests of a bool (or of null) for guards; made by the compiler */
+    GAR_OP_GUARD_NOT_TRUE,
+    GAR_OP_GUARD_NOT_FALSE,
+    GAR_OP_GUARD_NULL,
 };
 
 struct gar_bound {

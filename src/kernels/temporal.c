@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calendar arithmetic over vectors. Days to year, month and day in 32-bit arithmetic follow Neri and Schneider, "Euclidean
+ * affine functions and their application to calendar algorithms" (2022). */
+#include "kernels/temporal.h"
+
+#include "base/calendar.h"
+
+#define DAY_SECONDS INT64_C(86400)
+
+/* Days that the fast algorithm takes: its epoch shifted by 82 cycles of 400 years. */
+#define FAST_SHIFT_DAYS (719468 + 146097 * 82)
+#define FAST_SHIFT_YEARS (400 * 82)
+#define FAST_DAYS_MIN (-FAST_SHIFT_DAYS)
+#define FAST_DAYS_MAX ((1 << 30) - 1 - FAST_SHIFT_DAYS)
+
+int64_t gar_unit_ticks_per_second(enum gar_time_unit unit)
+{
+    static const int64_t ticks[] = {1, 1000, 1000000, 1000000000};
+    return ticks[unit];
+}
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0 ? 1 : 0);
+}
+
+struct fast_civil {
+    int32_t year;
+    int32_t month;
+    int32_t day;
+};
+
+GAR_INLINE struct fast_civil fast_civil(int32_t days)
+{
+    const uint32_t n = (uint32_t)(days + FAST_SHIFT_DAYS);
+    const uint32_t n1 = 4 * n + 3;
+    const uint32_t century = n1 / 146097;
+    const uint32_t of_century = n1 % 146097 / 4;
+    const uint32_t n2 = 4 * of_century + 3;
+    const uint64_t p2 = UINT64_C(2939745) * n2;
+    const uint32_t year_of_century = (uint32_t)(p2 >> 32);
+    const uint32_t day_of_year = (uint32_t)p2 / 2939745 / 4;
+    const uint32_t n3 = 2141 * day_of_year + 197913;
+    const uint32_t is_next = day_of_year >= 306;
+    struct fast_civil c;
+    c.year = (int32_t)(100 * century + year_of_century + is_next) - FAST_SHIFT_YEARS;
+    c.month = (int32_t)((n3 >> 16) - (is_next ? 12 : 0));
+    c.day = (int32_t)((n3 & 0xffff) / 2141 + 1);
+    return c;
+}
+
+static int32_t iso_week(int64_t days)
+{
+    /* the week belongs to the year of its Thursday */
+    const int64_t weekday = ((days + 3) % 7 + 7) % 7; /* Monday is 0 */
+    const int64_t thursday = days - weekday + 3;
+    const int64_t year = gar_civil_from_days(thursday).year;
+    return (int32_t)((thursday - gar_days_from_civil(year, 1, 1)) / 7 + 1);
+}
+
+/* One part of one day, any range. */
+static int32_t day_part(enum gar_date_part part, int64_t days)
+{
+    const struct gar_civil c = gar_civil_from_days(days);
+    switch (part) {
+    case GAR_PART_YEAR: return (int32_t)c.year;
+    case GAR_PART_QUARTER: return (c.month + 2) / 3;
+    case GAR_PART_MONTH: return c.month;
+    case GAR_PART_DAY: return c.day;
+    case GAR_PART_DAY_OF_WEEK: return (int32_t)(((days + 3) % 7 + 7) % 7);
+    case GAR_PART_DAY_OF_YEAR: return (int32_t)(days - gar_days_from_civil(c.year, 1, 1) + 1);
+    case GAR_PART_WEEK_OF_YEAR: return iso_week(days);
+    case GAR_PART_HOUR:
+    case GAR_PART_MINUTE:
+    case GAR_PART_SECOND:
+    case GAR_PART_MILLISECOND:
+    case GAR_PART_MICROSECOND:
+    case GAR_PART_NANOSECOND: break;
+    }
+    return 0;
+}
+
+#define FAST_LOOP(EXPRESSION)                          \
+    for (int64_t i = 0; i < n; i++) {                  \
+        const struct fast_civil c = fast_civil(days[i]); \
+        out[i] = (EXPRESSION);                         \
+    }                                                  \
+    return
+
+void gar_days_part(enum gar_date_part part, const int32_t *days, int32_t *out, int64_t n)
+{
+    int32_t least = 0;
+    int32_t most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        least = days[i] < least ? days[i] : least;
+        most = days[i] > most ? days[i] : most;
+    }
+    if (least >= FAST_DAYS_MIN && most <= FAST_DAYS_MAX) {
+        switch (part) {
+        case GAR_PART_YEAR: FAST_LOOP(c.year);
+        case GAR_PART_QUARTER: FAST_LOOP((c.month + 2) / 3);
+        case GAR_PART_MONTH: FAST_LOOP(c.month);
+        case GAR_PART_DAY: FAST_LOOP(c.day);
+        default: break;
+        }
+    }
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = day_part(part, days[i]);
+    }
+}
+
+int64_t gar_ticks_day(enum gar_time_unit unit, const struct gar_zone *zone, int64_t ticks, int64_t *out_day_ticks)
+{
+    const int64_t per_second = gar_unit_ticks_per_second(unit);
+    int64_t seconds = floor_div(ticks, per_second);
+    const int64_t fraction = ticks - seconds * per_second;
+    if (zone != NULL) {
+        /* an instant in seconds near the ends of int64 keeps its place: the clock stops there */
+        const int32_t offset = gar_zone_offset_at(zone, seconds);
+        if (__builtin_add_overflow(seconds, offset, &seconds)) {
+            seconds = offset < 0 ? INT64_MIN : INT64_MAX;
+        }
+    }
+    const int64_t days = floor_div(seconds, DAY_SECONDS);
+    if (out_day_ticks != NULL) {
+        *out_day_ticks = (seconds - days * DAY_SECONDS) * per_second + fraction;
+    }
+    return days;
+}
+
+static int32_t clock_part(enum gar_date_part part, int64_t day_ticks, int64_t per_second)
+{
+    const int64_t seconds = day_ticks / per_second;
+    const int64_t fraction = day_ticks % per_second;
+    switch (part) {
+    case GAR_PART_HOUR: return (int32_t)(seconds / 3600);
+    case GAR_PART_MINUTE: return (int32_t)(seconds / 60 % 60);
+    case GAR_PART_SECOND: return (int32_t)(seconds % 60);
+    case GAR_PART_MILLISECOND: return (int32_t)(fraction * 1000 / per_second);
+    case GAR_PART_MICROSECOND: return (int32_t)(fraction * 1000000 / per_second);
+    default: return (int32_t)(fraction * (1000000000 / per_second));
+    }
+}
+
+/* Days of instants, zone-free, with the divisor known to the compiler. */
+#define DAYS_LOOP(divisor)                                                \
+    for (int64_t i = 0; i < n; i++) {                                     \
+        const int64_t q = ticks[i] / (divisor);                           \
+        days[i] = q - (ticks[i] < q * (divisor) ? 1 : 0);                 \
+    }
+
+static void days_of(enum gar_time_unit unit, const int64_t *ticks, int64_t *days, int64_t n)
+{
+    switch (unit) {
+    case GAR_SECOND: DAYS_LOOP(DAY_SECONDS) break;
+    case GAR_MILLI: DAYS_LOOP(DAY_SECONDS * 1000) break;
+    case GAR_MICRO: DAYS_LOOP(DAY_SECONDS * 1000000) break;
+    case GAR_NANO: DAYS_LOOP(DAY_SECONDS * 1000000000) break;
+    }
+}
+
+#define BLOCK_ROWS 256
+
+void gar_ticks_part(enum gar_date_part part, enum gar_time_unit unit, const struct gar_zone *zone, const int64_t *ticks,
+                    int32_t *out, int64_t n)
+{
+    const int64_t per_second = gar_unit_ticks_per_second(unit);
+    if (part >= GAR_PART_HOUR || zone != NULL) {
+        for (int64_t i = 0; i < n; i++) {
+            int64_t day_ticks = 0;
+            const int64_t days = gar_ticks_day(unit, zone, ticks[i], &day_ticks);
+            out[i] = part >= GAR_PART_HOUR ? clock_part(part, day_ticks, per_second) : day_part(part, days);
+        }
+        return;
+    }
+    for (int64_t at = 0; at < n; at += BLOCK_ROWS) {
+        const int64_t count = gar_min_i64(BLOCK_ROWS, n - at);
+        int64_t days[BLOCK_ROWS];
+        int32_t narrow[BLOCK_ROWS];
+        days_of(unit, ticks + at, days, count);
+        int64_t lost = 0;
+        for (int64_t i = 0; i < count; i++) {
+            narrow[i] = (int32_t)days[i];
+            lost |= narrow[i] ^ days[i];
+        }
+        if (lost == 0) {
+            gar_days_part(part, narrow, out + at, count);
+            continue;
+        }
+        for (int64_t i = 0; i < count; i++) {
+            out[at + i] = day_part(part, days[i]);
+        }
+    }
+}
+
+int64_t gar_days_trunc(enum gar_trunc_unit to, int64_t days)
+{
+    const struct gar_civil c = gar_civil_from_days(days);
+    switch (to) {
+    case GAR_TRUNC_WEEK: return days - ((days + 3) % 7 + 7) % 7;
+    case GAR_TRUNC_MONTH: return days - c.day + 1;
+    case GAR_TRUNC_QUARTER: return gar_days_from_civil(c.year, (c.month - 1) / 3 * 3 + 1, 1);
+    case GAR_TRUNC_YEAR: return gar_days_from_civil(c.year, 1, 1);
+    case GAR_TRUNC_NANOSECOND:
+    case GAR_TRUNC_MICROSECOND:
+    case GAR_TRUNC_MILLISECOND:
+    case GAR_TRUNC_SECOND:
+    case GAR_TRUNC_MINUTE:
+    case GAR_TRUNC_HOUR:
+    case GAR_TRUNC_DAY: break;
+    }
+    return days;
+}
+
+bool gar_ticks_from_local(enum gar_time_unit unit, const struct gar_zone *zone, int64_t local, int64_t *out)
+{
+    if (zone == NULL) {
+        *out = local;
+        return true;
+    }
+    const int64_t per_second = gar_unit_ticks_per_second(unit);
+    const int64_t seconds = floor_div(local, per_second);
+    if (seconds > INT64_MAX - 2 * DAY_SECONDS || seconds < INT64_MIN + 2 * DAY_SECONDS) {
+        return false;
+    }
+    const int64_t offset = seconds - gar_zone_to_utc(zone, seconds);
+    return !__builtin_sub_overflow(local, offset * per_second, out);
+}
+
+bool gar_ticks_to_local(enum gar_time_unit unit, const struct gar_zone *zone, int64_t ticks, int64_t *out)
+{
+    if (zone == NULL) {
+        *out = ticks;
+        return true;
+    }
+    const int64_t per_second = gar_unit_ticks_per_second(unit);
+    const int64_t offset = gar_zone_offset_at(zone, floor_div(ticks, per_second));
+    return !__builtin_add_overflow(ticks, offset * per_second, out);
+}
+
+/* Days and ticks of the day as a local clock reading. */
+static bool join_local(enum gar_time_unit unit, int64_t days, int64_t day_ticks, int64_t *out)
+{
+    int64_t ticks = 0;
+    return !__builtin_mul_overflow(days, DAY_SECONDS * gar_unit_ticks_per_second(unit), &ticks) &&
+           !__builtin_add_overflow(ticks, day_ticks, out);
+}
+
+static int64_t span_ticks(enum gar_trunc_unit to, int64_t per_second)
+{
+    switch (to) {
+    case GAR_TRUNC_MICROSECOND: return per_second / 1000000;
+    case GAR_TRUNC_MILLISECOND: return per_second / 1000;
+    case GAR_TRUNC_SECOND: return per_second;
+    case GAR_TRUNC_MINUTE: return 60 * per_second;
+    case GAR_TRUNC_HOUR: return 3600 * per_second;
+    default: return 1;
+    }
+}
+
+bool gar_ticks_trunc(enum gar_trunc_unit to, enum gar_time_unit unit, const struct gar_zone *zone, int64_t ticks,
+                     int64_t *out)
+{
+    int64_t day_ticks = 0;
+    const int64_t days = gar_ticks_day(unit, zone, ticks, &day_ticks);
+    if (to <= GAR_TRUNC_HOUR) {
+        /* within the hour the clock does not jump: take off what is over, by the instant */
+        const int64_t span = span_ticks(to, gar_unit_ticks_per_second(unit));
+        return !__builtin_sub_overflow(ticks, span <= 1 ? 0 : day_ticks % span, out);
+    }
+    int64_t local = 0;
+    return join_local(unit, gar_days_trunc(to, days), 0, &local) && gar_ticks_from_local(unit, zone, local, out);
+}
+
+/* Months within what the calendar functions take. */
+#define MONTHS_MAX (INT64_C(12) * 10000000000)
+
+bool gar_ticks_add(enum gar_time_unit unit, const struct gar_zone *zone, int64_t ticks, int64_t months, int64_t days,
+                   int64_t more_ticks, int64_t *out)
+{
+    int64_t moved = ticks;
+    if (months != 0 || days != 0) {
+        int64_t day_ticks = 0;
+        int64_t day = gar_ticks_day(unit, zone, ticks, &day_ticks);
+        if (months > MONTHS_MAX || months < -MONTHS_MAX) {
+            return false;
+        }
+        day = months != 0 ? gar_days_add_months(day, months) : day;
+        if (__builtin_add_overflow(day, days, &day) || !join_local(unit, day, day_ticks, &moved) ||
+            !gar_ticks_from_local(unit, zone, moved, &moved)) {
+            return false;
+        }
+    }
+    return !__builtin_add_overflow(moved, more_ticks, out);
+}
+
+bool gar_days_add(int32_t days, int64_t months, int64_t more_days, int32_t *out)
+{
+    if (months > MONTHS_MAX || months < -MONTHS_MAX) {
+        return false;
+    }
+    int64_t moved = months != 0 ? gar_days_add_months(days, months) : days;
+    if (__builtin_add_overflow(moved, more_days, &moved)) {
+        return false;
+    }
+    *out = (int32_t)moved;
+    return *out == moved;
+}
