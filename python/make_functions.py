@@ -37,7 +37,7 @@ class ExpressionMethods(_native.Expression):
 
     __slots__ = ()
 '''
-FUNCTIONS_HEAD = '''from gar import _native
+FUNCTIONS_HEAD = """from gar import _native
 from gar.expressions import interval, when
 
 TYPE_CHECKING = False
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from gar.expressions import Expression, IntoExpr
 
 _call = _native.call
-'''
+"""
 
 
 class Parameter:

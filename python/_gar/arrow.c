@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrow arrays in Python's hands: shared holders, capsules, guarded foreign arrays, and the Array type (one column). */
-#include "gar_py.h"
-
 #include <errno.h>
 #include <string.h>
+
+#include "gar_py.h"
 
 /* Nesting of foreign schemas that is copied. */
 #define DEPTH_MAX 64
@@ -82,7 +82,8 @@ static void release_copy(struct ArrowArray *array)
 }
 
 /* out is zeroed or complete afterwards, so that a release is always right. */
-static bool copy_array(struct holder *holder, const struct ArrowArray *from, int depth, struct ArrowArray *out)
+static bool copy_array(struct holder *holder, const struct ArrowArray *from, int depth,
+                       struct ArrowArray *out)
 {
     out->release = NULL;
     struct array_copy *copy = depth < DEPTH_MAX ? raw_calloc(1, sizeof *copy) : NULL;
@@ -111,7 +112,8 @@ static bool copy_array(struct holder *holder, const struct ArrowArray *from, int
     }
     if (ok && from->dictionary != NULL) {
         copy->dictionary = raw_calloc(1, sizeof *copy->dictionary);
-        ok = copy->dictionary != NULL && copy_array(holder, from->dictionary, depth + 1, copy->dictionary);
+        ok = copy->dictionary != NULL &&
+             copy_array(holder, from->dictionary, depth + 1, copy->dictionary);
         out->dictionary = copy->dictionary;
     }
     if (!ok) {
@@ -180,7 +182,8 @@ static size_t metadata_bytes(const char *metadata)
     return at;
 }
 
-static bool copy_schema_at(const struct ArrowSchema *from, const char *name, int depth, struct ArrowSchema *out)
+static bool copy_schema_at(const struct ArrowSchema *from, const char *name, int depth,
+                           struct ArrowSchema *out)
 {
     memset(out, 0, sizeof *out);
     struct schema_copy *copy = depth < DEPTH_MAX ? raw_calloc(1, sizeof *copy) : NULL;
@@ -213,7 +216,8 @@ static bool copy_schema_at(const struct ArrowSchema *from, const char *name, int
     }
     if (ok && from->dictionary != NULL) {
         copy->dictionary = raw_calloc(1, sizeof *copy->dictionary);
-        ok = copy->dictionary != NULL && copy_schema_at(from->dictionary, NULL, depth + 1, copy->dictionary);
+        ok = copy->dictionary != NULL &&
+             copy_schema_at(from->dictionary, NULL, depth + 1, copy->dictionary);
         out->dictionary = copy->dictionary;
     }
     if (!ok) {
@@ -249,7 +253,8 @@ static void release_struct(struct ArrowArray *array)
 }
 
 /* An empty struct schema and array with room for `count` children, none yet. */
-static bool start_struct(int64_t count, int64_t length, struct ArrowSchema *schema, struct ArrowArray *array)
+static bool start_struct(int64_t count, int64_t length, struct ArrowSchema *schema,
+                         struct ArrowArray *array)
 {
     const struct ArrowSchema top = {.format = "+s", .name = ""};
     const size_t room = count > 0 ? (size_t)count : 1;
@@ -272,8 +277,8 @@ static bool start_struct(int64_t count, int64_t length, struct ArrowSchema *sche
                                      .private_data = own};
     }
     schema->children = own_schema->child_pointers;
-    if (own == NULL || own->children == NULL || own->child_pointers == NULL || own_schema->children == NULL ||
-        own_schema->child_pointers == NULL) {
+    if (own == NULL || own->children == NULL || own->child_pointers == NULL ||
+        own_schema->children == NULL || own_schema->child_pointers == NULL) {
         release_schema(schema);
         release_array(array);
         PyErr_NoMemory();
@@ -282,8 +287,8 @@ static bool start_struct(int64_t count, int64_t length, struct ArrowSchema *sche
     return true;
 }
 
-bool make_struct(struct holder *const *columns, const char *const *names, int64_t count, int64_t length,
-                 struct ArrowSchema *schema, struct ArrowArray *array)
+bool make_struct(struct holder *const *columns, const char *const *names, int64_t count,
+                 int64_t length, struct ArrowSchema *schema, struct ArrowArray *array)
 {
     if (!start_struct(count, length, schema, array)) {
         return false;
@@ -338,7 +343,8 @@ static void free_stream_capsule(PyObject *capsule)
 }
 
 /* A capsule over a copy of the struct; NULL with an exception, then the struct is still the caller's. */
-static PyObject *new_capsule(const void *from, size_t bytes, const char *name, PyCapsule_Destructor destroy)
+static PyObject *new_capsule(const void *from, size_t bytes, const char *name,
+                             PyCapsule_Destructor destroy)
 {
     void *copy = copy_bytes(from, bytes);
     if (copy == NULL) {
@@ -371,7 +377,8 @@ PyObject *array_capsule(struct ArrowArray *array)
 
 PyObject *stream_capsule(struct ArrowArrayStream *stream)
 {
-    PyObject *capsule = new_capsule(stream, sizeof *stream, "arrow_array_stream", free_stream_capsule);
+    PyObject *capsule =
+        new_capsule(stream, sizeof *stream, "arrow_array_stream", free_stream_capsule);
     if (capsule == NULL) {
         stream->release(stream);
     }
@@ -566,7 +573,8 @@ bool guard_stream(struct gar_state *state, struct ArrowArrayStream *stream, bool
     return true;
 }
 
-bool take_array_capsules(struct gar_state *state, PyObject *obj, struct ArrowSchema *schema, struct ArrowArray *array)
+bool take_array_capsules(struct gar_state *state, PyObject *obj, struct ArrowSchema *schema,
+                         struct ArrowArray *array)
 {
     PyObject *pair = PyObject_CallMethod(obj, "__arrow_c_array__", NULL);
     if (pair == NULL) {
@@ -577,7 +585,8 @@ bool take_array_capsules(struct gar_state *state, PyObject *obj, struct ArrowSch
         Py_DECREF(pair);
         return false;
     }
-    struct ArrowSchema *from_schema = PyCapsule_GetPointer(PyTuple_GetItem(pair, 0), "arrow_schema");
+    struct ArrowSchema *from_schema =
+        PyCapsule_GetPointer(PyTuple_GetItem(pair, 0), "arrow_schema");
     struct ArrowArray *from_array =
         from_schema != NULL ? PyCapsule_GetPointer(PyTuple_GetItem(pair, 1), "arrow_array") : NULL;
     bool ok = from_array != NULL;
@@ -595,7 +604,8 @@ bool take_array_capsules(struct gar_state *state, PyObject *obj, struct ArrowSch
     return ok;
 }
 
-bool take_stream_capsule(struct gar_state *state, PyObject *obj, bool as_struct, struct ArrowArrayStream *out)
+bool take_stream_capsule(struct gar_state *state, PyObject *obj, bool as_struct,
+                         struct ArrowArrayStream *out)
 {
     PyObject *capsule = PyObject_CallMethod(obj, "__arrow_c_stream__", NULL);
     if (capsule == NULL) {
@@ -743,8 +753,11 @@ struct holder *column_from_object(struct gar_state *state, PyObject *obj)
         return column_from_sequence(state, obj);
     }
     if (PyUnicode_Check(obj) || PyBytes_Check(obj) || PyDict_Check(obj)) {
-        raise_text(state, GAR_ERR_TYPE, "a column is made from a list, an array or Arrow data, not from one %s",
-                   PyUnicode_Check(obj) ? "str" : PyBytes_Check(obj) ? "bytes" : "dict");
+        raise_text(state, GAR_ERR_TYPE,
+                   "a column is made from a list, an array or Arrow data, not from one %s",
+                   PyUnicode_Check(obj) ? "str"
+                   : PyBytes_Check(obj) ? "bytes"
+                                        : "dict");
         return NULL;
     }
     bool handled = false;
@@ -877,7 +890,8 @@ static PyObject *array_arrow_schema(PyObject *self, PyObject *unused)
 {
     (void)unused;
     struct ArrowSchema schema;
-    return copy_schema(&as_array(self)->holder->schema, NULL, &schema) ? schema_capsule(&schema) : NULL;
+    return copy_schema(&as_array(self)->holder->schema, NULL, &schema) ? schema_capsule(&schema)
+                                                                       : NULL;
 }
 
 /* (format, address of the values, address of the validity or 0, offset): for numpy views made in Python. */
@@ -887,7 +901,8 @@ static PyObject *array_buffers(PyObject *self, PyObject *unused)
     const struct ArrowArray *a = &as_array(self)->holder->array;
     const char *format = as_array(self)->holder->schema.format;
     const uintptr_t values = a->n_buffers > 1 ? (uintptr_t)a->buffers[1] : 0;
-    const uintptr_t validity = a->n_buffers > 0 && a->null_count != 0 ? (uintptr_t)a->buffers[0] : 0;
+    const uintptr_t validity =
+        a->n_buffers > 0 && a->null_count != 0 ? (uintptr_t)a->buffers[0] : 0;
     return Py_BuildValue("sKKL", format, (unsigned long long)values, (unsigned long long)validity,
                          (long long)a->offset);
 }
@@ -947,7 +962,8 @@ static PyMethodDef array_methods[] = {
     {"to_list", array_to_list, METH_NOARGS, "All rows as Python objects."},
     {"null_count", array_null_count, METH_NOARGS, "Number of nulls."},
     {"buffers", array_buffers, METH_NOARGS, "Format, addresses of values and validity, offset."},
-    {"__arrow_c_array__", (PyCFunction)(void (*)(void))array_arrow_array, METH_VARARGS | METH_KEYWORDS, "Schema and array capsules."},
+    {"__arrow_c_array__", (PyCFunction)(void (*)(void))array_arrow_array,
+     METH_VARARGS | METH_KEYWORDS, "Schema and array capsules."},
     {"__arrow_c_schema__", array_arrow_schema, METH_NOARGS, "Schema capsule."},
     {NULL, NULL, 0, NULL},
 };
@@ -1038,9 +1054,11 @@ static PyObject *schema_from_types(PyObject *module, PyObject *args)
 static PyObject *schema_types(PyObject *module, PyObject *obj)
 {
     struct gar_state *state = module_state(module);
-    PyObject *capsule =
-        PyCapsule_CheckExact(obj) ? Py_NewRef(obj) : PyObject_CallMethod(obj, "__arrow_c_schema__", NULL);
-    struct ArrowSchema *schema = capsule != NULL ? PyCapsule_GetPointer(capsule, "arrow_schema") : NULL;
+    PyObject *capsule = PyCapsule_CheckExact(obj)
+                            ? Py_NewRef(obj)
+                            : PyObject_CallMethod(obj, "__arrow_c_schema__", NULL);
+    struct ArrowSchema *schema =
+        capsule != NULL ? PyCapsule_GetPointer(capsule, "arrow_schema") : NULL;
     struct gar_error err;
     char *text = NULL;
     if (schema == NULL) {
@@ -1058,7 +1076,8 @@ static PyObject *schema_types(PyObject *module, PyObject *obj)
                 Py_CLEAR(result);
                 break;
             }
-            PyObject *pair = Py_BuildValue("sss", schema->children[i]->name, text, schema->children[i]->format);
+            PyObject *pair =
+                Py_BuildValue("sss", schema->children[i]->name, text, schema->children[i]->format);
             gar_text_free(text);
             if (pair == NULL || PyList_Append(result, pair) < 0) {
                 Py_CLEAR(result);
@@ -1077,7 +1096,9 @@ static PyObject *schema_types(PyObject *module, PyObject *obj)
 PyMethodDef array_functions[] = {
     {"array", new_array, METH_O, "One column from a list, a numpy array or Arrow data."},
     {"type_to_schema", type_to_schema, METH_VARARGS, "Type text to an Arrow schema capsule."},
-    {"schema_from_types", schema_from_types, METH_VARARGS, "Names and type texts to an Arrow schema capsule."},
-    {"schema_types", schema_types, METH_O, "Type text of an Arrow schema, or (name, type, format) of its fields."},
+    {"schema_from_types", schema_from_types, METH_VARARGS,
+     "Names and type texts to an Arrow schema capsule."},
+    {"schema_types", schema_types, METH_O,
+     "Type text of an Arrow schema, or (name, type, format) of its fields."},
     {NULL, NULL, 0, NULL},
 };

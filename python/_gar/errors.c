@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tree of exceptions, made from status.def, and raising them. */
-#include "gar_py.h"
-
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "gar_py.h"
 
 struct status_row {
     enum gar_status status;
@@ -46,12 +46,12 @@ static PyObject *builtin_base(enum gar_status status)
 }
 
 /* KeyError and OSError would print their message in ways of their own. */
-static const char base_code[] =
-    "class GarError(Exception):\n"
-    "    \"\"\"Base of all errors of Gar.\"\"\"\n"
-    "    __module__ = 'gar'\n"
-    "    def __str__(self):\n"
-    "        return self.args[0] if self.args and isinstance(self.args[0], str) else super().__str__()\n";
+static const char base_code[] = "class GarError(Exception):\n"
+                                "    \"\"\"Base of all errors of Gar.\"\"\"\n"
+                                "    __module__ = 'gar'\n"
+                                "    def __str__(self):\n"
+                                "        return self.args[0] if self.args and "
+                                "isinstance(self.args[0], str) else super().__str__()\n";
 
 static PyObject *make_base(void)
 {
@@ -60,7 +60,8 @@ static PyObject *make_base(void)
     PyObject *code = NULL;
     PyObject *result = NULL;
     PyObject *base = NULL;
-    if (names != NULL && builtins != NULL && PyDict_SetItemString(names, "__builtins__", builtins) == 0 &&
+    if (names != NULL && builtins != NULL &&
+        PyDict_SetItemString(names, "__builtins__", builtins) == 0 &&
         (code = Py_CompileString(base_code, "gar/errors", Py_file_input)) != NULL &&
         (result = PyEval_EvalCode(code, names, names)) != NULL) {
         base = PyDict_GetItemString(names, "GarError");
@@ -74,7 +75,8 @@ static PyObject *make_base(void)
 }
 
 /* class name(first, second) with a docstring, added to the module. New reference. */
-static PyObject *add_class(PyObject *module, const char *name, const char *doc, PyObject *first, PyObject *second)
+static PyObject *add_class(PyObject *module, const char *name, const char *doc, PyObject *first,
+                           PyObject *second)
 {
     char full[96];
     (void)snprintf(full, sizeof full, "gar.%s", name);
@@ -93,7 +95,8 @@ static PyObject *add_class(PyObject *module, const char *name, const char *doc, 
 bool init_errors(PyObject *module, struct gar_state *state)
 {
     state->error_base = make_base();
-    if (state->error_base == NULL || PyModule_AddObjectRef(module, "GarError", state->error_base) < 0) {
+    if (state->error_base == NULL ||
+        PyModule_AddObjectRef(module, "GarError", state->error_base) < 0) {
         return false;
     }
     for (size_t i = 0; i < sizeof status_rows / sizeof status_rows[0]; i++) {
@@ -106,16 +109,18 @@ bool init_errors(PyObject *module, struct gar_state *state)
             state->errors[at] = Py_NewRef(PyExc_KeyboardInterrupt);
             continue;
         }
-        state->errors[at] = add_class(module, row->exception, row->text, state->error_base, builtin_base(row->status));
+        state->errors[at] = add_class(module, row->exception, row->text, state->error_base,
+                                      builtin_base(row->status));
         if (state->errors[at] == NULL) {
             return false;
         }
     }
     PyObject *io_error = state->errors[-(int)GAR_ERR_IO];
     state->not_found_error =
-        add_class(module, "GarFileNotFoundError", "a file or folder is not there", io_error, PyExc_FileNotFoundError);
-    state->permission_error =
-        add_class(module, "GarPermissionError", "access to a file was denied", io_error, PyExc_PermissionError);
+        add_class(module, "GarFileNotFoundError", "a file or folder is not there", io_error,
+                  PyExc_FileNotFoundError);
+    state->permission_error = add_class(module, "GarPermissionError", "access to a file was denied",
+                                        io_error, PyExc_PermissionError);
     return state->not_found_error != NULL && state->permission_error != NULL;
 }
 
@@ -128,7 +133,8 @@ static PyObject *class_of(const struct gar_state *state, enum gar_status status,
         return state->permission_error;
     }
     const int at = -(int)status;
-    return at > 0 && at < ERROR_CLASSES_MAX && state->errors[at] != NULL ? state->errors[at] : state->error_base;
+    return at > 0 && at < ERROR_CLASSES_MAX && state->errors[at] != NULL ? state->errors[at]
+                                                                         : state->error_base;
 }
 
 static bool set_number(PyObject *exception, const char *name, int64_t value)
@@ -149,10 +155,12 @@ PyObject *raise_error(struct gar_state *state, enum gar_status status, const str
         return NULL;
     }
     PyObject *class = class_of(state, status, err->os_errno);
-    PyObject *text = PyUnicode_DecodeUTF8(err->message, (Py_ssize_t)strlen(err->message), "replace");
+    PyObject *text =
+        PyUnicode_DecodeUTF8(err->message, (Py_ssize_t)strlen(err->message), "replace");
     PyObject *exception = text != NULL ? PyObject_CallFunctionObjArgs(class, text, NULL) : NULL;
     Py_XDECREF(text);
-    if (exception != NULL && (err->os_errno == 0 || set_number(exception, "errno", err->os_errno)) &&
+    if (exception != NULL &&
+        (err->os_errno == 0 || set_number(exception, "errno", err->os_errno)) &&
         (err->position < 0 || set_number(exception, "position", err->position))) {
         PyErr_SetObject(class, exception);
     }
@@ -179,7 +187,9 @@ void prefix_error(const char *name)
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
     PyObject *args = value != NULL ? PyObject_GetAttrString(value, "args") : NULL;
-    PyObject *first = args != NULL && PyTuple_Check(args) && PyTuple_Size(args) == 1 ? PyTuple_GetItem(args, 0) : NULL;
+    PyObject *first = args != NULL && PyTuple_Check(args) && PyTuple_Size(args) == 1
+                          ? PyTuple_GetItem(args, 0)
+                          : NULL;
     if (first != NULL && PyUnicode_Check(first)) {
         PyObject *text = PyUnicode_FromFormat("column '%s': %U", name, first);
         PyObject *tuple = text != NULL ? PyTuple_Pack(1, text) : NULL;

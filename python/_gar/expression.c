@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Expression type: a handle with Python's operators. Named functions are methods that the package makes from the registry. */
-#include "gar_py.h"
-
+#include <stdio.h>
 #include <string.h>
+
+#include "gar_py.h"
 
 static struct py_expression *as_expression(PyObject *self)
 {
@@ -51,7 +52,8 @@ static struct gar_expr *typed_literal(struct gar_state *state, const char *type,
 /* Values with a class of datetime or decimal go by the same road as columns of them: an array of one row. */
 static struct gar_expr *array_literal(struct gar_state *state, PyObject *value)
 {
-    if (PyObject_HasAttrString(value, "dtype") && PyObject_HasAttrString(value, "item")) { /* a numpy scalar */
+    if (PyObject_HasAttrString(value, "dtype") &&
+        PyObject_HasAttrString(value, "item")) { /* a numpy scalar */
         PyObject *item = PyObject_CallMethod(value, "item", NULL);
         const bool is_plain = item != NULL && !PyObject_HasAttrString(item, "dtype");
         struct gar_expr *own = is_plain ? expression_from_object(state, item) : NULL;
@@ -113,7 +115,8 @@ static enum gar_status int_literal(PyObject *value, struct gar_expr **out, struc
     }
     PyErr_Clear();
     *err = (struct gar_error){.status = GAR_ERR_OVERFLOW, .position = -1};
-    strcpy(err->message, "the integer literal fits neither int64 nor uint64; use a float or a Decimal");
+    (void)snprintf(err->message, sizeof err->message, "%s",
+                   "the integer literal fits neither int64 nor uint64; use a float or a Decimal");
     return GAR_ERR_OVERFLOW;
 }
 
@@ -161,7 +164,8 @@ struct gar_expr *expression_from_object(struct gar_state *state, PyObject *obj)
 
 /* ---- calls -------------------------------------------------------------------------------------------------------------- */
 
-static PyObject *call_function(struct gar_state *state, const char *name, PyObject *const *args, Py_ssize_t count)
+static PyObject *call_function(struct gar_state *state, const char *name, PyObject *const *args,
+                               Py_ssize_t count)
 {
     struct gar_expr *few[8];
     struct gar_expr **exprs = few;
@@ -195,10 +199,10 @@ static PyObject *call_function(struct gar_state *state, const char *name, PyObje
 
 static PyObject *binary(const char *name, PyObject *a, PyObject *b);
 
-#define GAR_BINARY(slot, name)                                                                     \
-    static PyObject *slot(PyObject *a, PyObject *b)                                                \
-    {                                                                                              \
-        return binary(name, a, b);                                                                 \
+#define GAR_BINARY(slot, name)                      \
+    static PyObject *slot(PyObject *a, PyObject *b) \
+    {                                               \
+        return binary(name, a, b);                  \
     }
 
 GAR_BINARY(op_add, "add")
@@ -260,15 +264,17 @@ static PyObject *op_not(PyObject *a)
 static int op_bool(PyObject *a)
 {
     (void)raise_text(as_expression(a)->state, GAR_ERR_TYPE,
-                     "an expression has no truth value; combine conditions with &, | and ~ instead of and, or and not, "
+                     "an expression has no truth value; combine conditions with &, | and ~ instead "
+                     "of and, or and not, "
                      "and use is_in or between for chains");
     return -1;
 }
 
 static PyObject *compare(PyObject *a, PyObject *b, int op)
 {
-    static const char *const names[] = {[Py_LT] = "less",      [Py_LE] = "less_equal", [Py_EQ] = "equal",
-                                        [Py_NE] = "not_equal", [Py_GT] = "greater",    [Py_GE] = "greater_equal"};
+    static const char *const names[] = {
+        [Py_LT] = "less",      [Py_LE] = "less_equal", [Py_EQ] = "equal",
+        [Py_NE] = "not_equal", [Py_GT] = "greater",    [Py_GE] = "greater_equal"};
     PyObject *args[] = {a, b};
     return call_function(as_expression(a)->state, names[op], args, 2);
 }
@@ -299,7 +305,8 @@ static PyObject *expression_name(PyObject *self, PyObject *unused)
     return PyUnicode_FromString(gar_expr_output_name(as_expression(self)->expr));
 }
 
-static PyObject *finish(PyObject *self, enum gar_status status, struct gar_expr *expr, const struct gar_error *err)
+static PyObject *finish(PyObject *self, enum gar_status status, struct gar_expr *expr,
+                        const struct gar_error *err)
 {
     struct gar_state *state = as_expression(self)->state;
     return status < 0 ? raise_error(state, status, err) : wrap_expression(state, expr);
@@ -325,7 +332,8 @@ static PyObject *expression_cast_text(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "sp", &type, &is_try)) {
         return NULL;
     }
-    return finish(self, gar_expr_cast(as_expression(self)->expr, type, is_try != 0, &out, &err), out, &err);
+    return finish(self, gar_expr_cast(as_expression(self)->expr, type, is_try != 0, &out, &err),
+                  out, &err);
 }
 
 static PyObject *expression_is_in_array(PyObject *self, PyObject *values)
@@ -350,7 +358,8 @@ static PyObject *expression_is_in_array(PyObject *self, PyObject *values)
 
 static PyMethodDef expression_methods[] = {
     {"name", expression_name, METH_NOARGS, "Name of the column it makes."},
-    {"alias", expression_alias, METH_VARARGS, "alias(name)\n--\n\nThe same values under another name."},
+    {"alias", expression_alias, METH_VARARGS,
+     "alias(name)\n--\n\nThe same values under another name."},
     {"_cast", expression_cast_text, METH_VARARGS, "Cast to a type given as text."},
     {"_is_in", expression_is_in_array, METH_O, "Membership in the values of a column."},
     {NULL, NULL, 0, NULL},
@@ -385,7 +394,8 @@ PyObject *make_expression_type(PyObject *module)
     };
     PyType_Spec spec = {.name = "gar._native.Expression",
                         .basicsize = sizeof(struct py_expression),
-                        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE |
+                                 Py_TPFLAGS_DISALLOW_INSTANTIATION,
                         .slots = slots};
     return make_type(module, &spec);
 }
@@ -435,8 +445,9 @@ static PyObject *parse(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "s#O", &sql, &size, &frame)) {
         return NULL;
     }
-    const struct gar_frame *names =
-        PyObject_TypeCheck(frame, state->frame_type) ? ((struct py_frame *)(void *)frame)->frame : NULL;
+    const struct gar_frame *names = PyObject_TypeCheck(frame, state->frame_type)
+                                        ? ((struct py_frame *)(void *)frame)->frame
+                                        : NULL;
     const enum gar_status status = gar_expr_parse(sql, size, names, &out, &err);
     return status < 0 ? raise_error(state, status, &err) : wrap_expression(state, out);
 }
@@ -449,8 +460,9 @@ static PyObject *registry(PyObject *module, PyObject *unused)
     PyObject *rows = PyList_New(0);
     struct gar_function_description d = {.struct_bytes = sizeof d};
     for (int64_t i = 0; rows != NULL && gar_registry_get(i, &d); i++) {
-        PyObject *row = Py_BuildValue("szsssiiO", d.name, d.sql, d.signature, d.summary, d.group, (int)d.args_min,
-                                      (int)d.args_max, d.is_aggregate ? Py_True : Py_False);
+        PyObject *row =
+            Py_BuildValue("szsssiiO", d.name, d.sql, d.signature, d.summary, d.group,
+                          (int)d.args_min, (int)d.args_max, d.is_aggregate ? Py_True : Py_False);
         if (row == NULL || PyList_Append(rows, row) < 0) {
             Py_CLEAR(rows);
         }
@@ -462,7 +474,8 @@ static PyObject *registry(PyObject *module, PyObject *unused)
 PyMethodDef expression_functions[] = {
     {"column", column, METH_VARARGS, "A column by its exact name."},
     {"literal", literal, METH_O, "A plain value as an expression."},
-    {"call", (PyCFunction)(void (*)(void))call, METH_FASTCALL, "A function of the registry on expressions or values."},
+    {"call", (PyCFunction)(void (*)(void))call, METH_FASTCALL,
+     "A function of the registry on expressions or values."},
     {"parse", parse, METH_VARARGS, "A SQL expression; the frame may be None."},
     {"registry", registry, METH_NOARGS, "Every function of the engine."},
     {NULL, NULL, 0, NULL},

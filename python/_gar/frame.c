@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Frame type: a handle of a lazy frame with thin methods over include/gar, and the functions that make frames. */
-#include "gar_py.h"
-
 #include <string.h>
+
+#include "gar_py.h"
 
 static struct py_frame *as_frame(PyObject *self)
 {
@@ -36,7 +36,7 @@ static PyObject *finish(struct gar_state *state, enum gar_status status, struct 
     return status < 0 ? raise_error(state, status, err) : wrap_frame(state, out);
 }
 
-/* ---- lists of arguments -------------------------------------------------------------------------------------------------- */
+/* ---- lists of arguments ---- */
 
 struct expr_list {
     struct gar_expr **items;
@@ -72,7 +72,7 @@ static bool read_exprs(struct gar_state *state, PyObject *list, struct expr_list
 }
 
 /* UTF-8 of a list of str, borrowed from the strings; PyMem_Free the array. */
-static const char **read_texts(PyObject *list)
+static const char **read_texts(struct gar_state *state, PyObject *list)
 {
     const Py_ssize_t count = PyList_Size(list);
     const char **out = PyMem_Calloc((size_t)count + 1, sizeof *out);
@@ -82,9 +82,15 @@ static const char **read_texts(PyObject *list)
     }
     for (Py_ssize_t i = 0; i < count; i++) {
         Py_ssize_t size = 0;
-        out[i] = PyUnicode_AsUTF8AndSize(PyList_GetItem(list, i), &size);
+        PyObject *item = PyList_GetItem(list, i);
+        if (!PyUnicode_Check(item)) {
+            raise_text(state, GAR_ERR_TYPE, "names and paths must be str");
+            PyMem_Free((void *)(uintptr_t)out);
+            return NULL;
+        }
+        out[i] = PyUnicode_AsUTF8AndSize(item, &size);
         if (out[i] != NULL && (Py_ssize_t)strlen(out[i]) != size) {
-            PyErr_SetString(PyExc_ValueError, "a name or path with a NUL character");
+            raise_text(state, GAR_ERR_VALUE, "a name or path with a NUL character");
             out[i] = NULL;
         }
         if (out[i] == NULL) {
@@ -95,10 +101,10 @@ static const char **read_texts(PyObject *list)
     return out;
 }
 
-/* ---- transformations ------------------------------------------------------------------------------------------------------ */
+/* ---- transformations ---- */
 
-typedef enum gar_status (*exprs_fn)(const struct gar_frame *, struct gar_expr *const *, int64_t, struct gar_frame **,
-                                    struct gar_error *);
+typedef enum gar_status (*exprs_fn)(const struct gar_frame *, struct gar_expr *const *, int64_t,
+                                    struct gar_frame **, struct gar_error *);
 
 static PyObject *with_exprs(PyObject *self, PyObject *list, exprs_fn apply)
 {
@@ -113,7 +119,8 @@ static PyObject *with_exprs(PyObject *self, PyObject *list, exprs_fn apply)
     if (!read_exprs(state, list, &exprs)) {
         return NULL;
     }
-    const enum gar_status status = apply(as_frame(self)->frame, exprs.items, exprs.count, &out, &err);
+    const enum gar_status status =
+        apply(as_frame(self)->frame, exprs.items, exprs.count, &out, &err);
     free_exprs(&exprs);
     return finish(state, status, out, &err);
 }
@@ -156,12 +163,13 @@ static PyObject *frame_rename(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &from, &PyList_Type, &to)) {
         return NULL;
     }
-    const char **old_names = read_texts(from);
-    const char **new_names = old_names != NULL ? read_texts(to) : NULL;
+    const char **old_names = read_texts(as_frame(self)->state, from);
+    const char **new_names = old_names != NULL ? read_texts(as_frame(self)->state, to) : NULL;
     enum gar_status status = GAR_OK;
     const bool ok = new_names != NULL && PyList_Size(from) == PyList_Size(to);
     if (ok) {
-        status = gar_frame_rename(as_frame(self)->frame, old_names, new_names, (int64_t)PyList_Size(from), &out, &err);
+        status = gar_frame_rename(as_frame(self)->frame, old_names, new_names,
+                                  (int64_t)PyList_Size(from), &out, &err);
     }
     PyMem_Free((void *)(uintptr_t)old_names);
     PyMem_Free((void *)(uintptr_t)new_names);
@@ -172,7 +180,7 @@ static PyObject *frame_exclude(PyObject *self, PyObject *list)
 {
     struct gar_frame *out = NULL;
     struct gar_error err;
-    const char **names = PyList_Check(list) ? read_texts(list) : NULL;
+    const char **names = PyList_Check(list) ? read_texts(as_frame(self)->state, list) : NULL;
     if (names == NULL) {
         return NULL;
     }
@@ -191,7 +199,8 @@ static PyObject *frame_limit(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "LL", &offset, &limit)) {
         return NULL;
     }
-    return finish(as_frame(self)->state, gar_frame_limit(as_frame(self)->frame, offset, limit, &out, &err), out, &err);
+    return finish(as_frame(self)->state,
+                  gar_frame_limit(as_frame(self)->frame, offset, limit, &out, &err), out, &err);
 }
 
 /* A list of bool of `count` items; PyMem_Free. */
@@ -218,16 +227,19 @@ static PyObject *frame_sort(PyObject *self, PyObject *args)
     struct expr_list exprs;
     struct gar_frame *out = NULL;
     struct gar_error err;
-    if (!PyArg_ParseTuple(args, "O!O!O", &PyList_Type, &keys, &PyList_Type, &descending, &nulls_first) ||
+    if (!PyArg_ParseTuple(args, "O!O!O", &PyList_Type, &keys, &PyList_Type, &descending,
+                          &nulls_first) ||
         !read_exprs(state, keys, &exprs)) {
         return NULL;
     }
     bool *down = read_bools(descending, exprs.count);
-    bool *first = down != NULL && PyList_Check(nulls_first) ? read_bools(nulls_first, exprs.count) : NULL;
+    bool *first =
+        down != NULL && PyList_Check(nulls_first) ? read_bools(nulls_first, exprs.count) : NULL;
     const bool ok = down != NULL && (first != NULL || !PyList_Check(nulls_first));
     enum gar_status status = GAR_OK;
     if (ok) {
-        status = gar_frame_sort(as_frame(self)->frame, exprs.items, down, first, exprs.count, &out, &err);
+        status = gar_frame_sort(as_frame(self)->frame, exprs.items, down, first, exprs.count, &out,
+                                &err);
     }
     free_exprs(&exprs);
     PyMem_Free(down);
@@ -252,14 +264,15 @@ static PyObject *frame_aggregate(PyObject *self, PyObject *args)
         free_exprs(&key_list);
         return NULL;
     }
-    const enum gar_status status = gar_frame_aggregate(as_frame(self)->frame, key_list.items, key_list.count,
-                                                       agg_list.items, agg_list.count, &out, &err);
+    const enum gar_status status =
+        gar_frame_aggregate(as_frame(self)->frame, key_list.items, key_list.count, agg_list.items,
+                            agg_list.count, &out, &err);
     free_exprs(&key_list);
     free_exprs(&agg_list);
     return finish(state, status, out, &err);
 }
 
-/* ---- looking --------------------------------------------------------------------------------------------------------------- */
+/* ---- looking ---- */
 
 static PyObject *frame_column_names(PyObject *self, PyObject *unused)
 {
@@ -286,7 +299,8 @@ static PyObject *frame_column_types(PyObject *self, PyObject *unused)
         struct gar_error err;
         char *text = NULL;
         const enum gar_status status = gar_frame_column_type(frame, i, &text, &err);
-        PyObject *item = status < 0 ? raise_error(as_frame(self)->state, status, &err) : PyUnicode_FromString(text);
+        PyObject *item = status < 0 ? raise_error(as_frame(self)->state, status, &err)
+                                    : PyUnicode_FromString(text);
         gar_text_free(status < 0 ? NULL : text);
         if (item == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) < 0) {
             Py_CLEAR(list);
@@ -321,7 +335,8 @@ static PyObject *frame_explain(PyObject *self, PyObject *args)
         return NULL;
     }
     waiting_init(&w, as_frame(self)->state, NULL);
-    GAR_WITHOUT_GIL(&w, status = gar_frame_explain(as_frame(self)->frame, (enum gar_plan_stage)stage, &text, &err));
+    GAR_WITHOUT_GIL(&w, status = gar_frame_explain(as_frame(self)->frame,
+                                                   (enum gar_plan_stage)stage, &text, &err));
     if (status < 0) {
         return raise_error(as_frame(self)->state, status, &err);
     }
@@ -368,8 +383,9 @@ static PyObject *frame_table(PyObject *self, PyObject *args)
     options.max_cell_width = cell;
     options.max_width = width;
     options.total_rows = total;
-    const enum gar_status status = gar_frame_to_table(
-        as_frame(self)->frame, html != 0 ? GAR_FORMAT_HTML : GAR_FORMAT_TABLE, &options, &text, &err);
+    const enum gar_status status =
+        gar_frame_to_table(as_frame(self)->frame, html != 0 ? GAR_FORMAT_HTML : GAR_FORMAT_TABLE,
+                           &options, &text, &err);
     if (status < 0) {
         return raise_error(as_frame(self)->state, status, &err);
     }
@@ -401,7 +417,8 @@ static PyObject *frame_empty(PyObject *self, PyObject *unused)
         struct built_array parts = {.length = 0};
         const char *format = schema.children[i]->format;
         parts.is_text = strcmp(format, "U") == 0 || strcmp(format, "Z") == 0;
-        columns[i] = finish_array(&parts, parts.is_text ? (format[0] == 'U' ? "vu" : "vz") : format);
+        columns[i] =
+            finish_array(&parts, parts.is_text ? (format[0] == 'U' ? "vu" : "vz") : format);
         names[i] = schema.children[i]->name;
         ok = columns[i] != NULL;
     }
@@ -421,7 +438,7 @@ static PyObject *frame_empty(PyObject *self, PyObject *unused)
     return ok ? finish(state, status, out, &err) : NULL;
 }
 
-/* ---- running --------------------------------------------------------------------------------------------------------------- */
+/* ---- running ---- */
 
 static PyObject *frame_collect(PyObject *self, PyObject *args)
 {
@@ -451,7 +468,8 @@ static PyObject *frame_count_rows(PyObject *self, PyObject *unused)
     int64_t rows = 0;
     enum gar_status status;
     waiting_init(&w, state, &options);
-    GAR_WITHOUT_GIL(&w, status = gar_frame_count_rows(as_frame(self)->frame, &options, &rows, &err));
+    GAR_WITHOUT_GIL(&w,
+                    status = gar_frame_count_rows(as_frame(self)->frame, &options, &rows, &err));
     return status < 0 ? raise_error(state, status, &err) : PyLong_FromLongLong(rows);
 }
 
@@ -488,13 +506,16 @@ static PyObject *frame_stream(PyObject *self, PyObject *args)
     options.batch_rows = batch_rows;
     GAR_WITHOUT_GIL(&w, status = gar_frame_run(as_frame(self)->frame, &options, &result, &err));
     if (status >= 0) {
-        status = gar_result_to_stream(result, as_view != 0 ? GAR_TEXT_AS_VIEW : GAR_TEXT_AS_LARGE, &stream, &err);
+        status = gar_result_to_stream(result, as_view != 0 ? GAR_TEXT_AS_VIEW : GAR_TEXT_AS_LARGE,
+                                      &stream, &err);
     }
     return status < 0 ? raise_error(state, status, &err) : stream_capsule(&stream);
 }
 
-typedef enum gar_status (*write_fn)(const struct gar_frame *, const char *, const struct gar_write_options *,
-                                    const struct gar_run_options *, struct gar_frame **, struct gar_error *);
+typedef enum gar_status (*write_fn)(const struct gar_frame *, const char *,
+                                    const struct gar_write_options *,
+                                    const struct gar_run_options *, struct gar_frame **,
+                                    struct gar_error *);
 
 /* write_x(path, compression or None, overwrite, single_file, delimiter, header, row_group_rows) */
 static PyObject *write_files(PyObject *self, PyObject *args, write_fn write)
@@ -514,8 +535,8 @@ static PyObject *write_files(PyObject *self, PyObject *args, write_fn write)
     struct waiting w;
     enum gar_status status;
     gar_write_options_init(&options);
-    if (!PyArg_ParseTuple(args, "szppzpL", &path, &compression, &overwrite, &single_file, &delimiter, &header,
-                          &row_group_rows)) {
+    if (!PyArg_ParseTuple(args, "szppzpL", &path, &compression, &overwrite, &single_file,
+                          &delimiter, &header, &row_group_rows)) {
         return NULL;
     }
     if (delimiter != NULL) {
@@ -560,7 +581,8 @@ static PyMethodDef frame_methods[] = {
     {"arrow_schema", frame_arrow_schema, METH_NOARGS, "Arrow schema capsule."},
     {"known_rows", frame_known_rows, METH_NOARGS, "Rows if known without running, else -1."},
     {"explain", frame_explain, METH_VARARGS, "explain(stage)"},
-    {"table", frame_table, METH_VARARGS, "table(html, max_rows, max_cell_width, max_width, total_rows)"},
+    {"table", frame_table, METH_VARARGS,
+     "table(html, max_rows, max_cell_width, max_width, total_rows)"},
     {"empty", frame_empty, METH_NOARGS, "The same columns without rows, over memory."},
     {"collect", frame_collect, METH_VARARGS, "collect(timeout_ms=0): run, keep the rows."},
     {"count_rows", frame_count_rows, METH_NOARGS, "Run and count."},
@@ -585,7 +607,7 @@ PyObject *make_frame_type(PyObject *module)
     return make_type(module, &spec);
 }
 
-/* ---- functions that make frames --------------------------------------------------------------------------------------------- */
+/* ---- functions that make frames ---- */
 
 static PyObject *range_frame(PyObject *module, PyObject *args)
 {
@@ -675,12 +697,13 @@ static PyObject *from_columns(PyObject *module, PyObject *args)
     PyObject *objects = NULL;
     struct gar_frame *out = NULL;
     struct gar_error err;
-    if (session == NULL || !PyArg_ParseTuple(args, "O!O!", &PyList_Type, &name_list, &PyList_Type, &objects)) {
+    if (session == NULL ||
+        !PyArg_ParseTuple(args, "O!O!", &PyList_Type, &name_list, &PyList_Type, &objects)) {
         return NULL;
     }
     drop_list_drain(state->drops);
     const int64_t count = (int64_t)PyList_Size(name_list);
-    const char **names = read_texts(name_list);
+    const char **names = read_texts(state, name_list);
     struct holder **columns = PyMem_Calloc((size_t)count + 1, sizeof(struct holder *));
     bool ok = names != NULL && columns != NULL;
     int64_t rows = 0;
@@ -692,7 +715,8 @@ static PyObject *from_columns(PyObject *module, PyObject *args)
         } else if (i == 0) {
             rows = columns[0]->array.length;
         } else if (columns[i]->array.length != rows) {
-            raise_text(state, GAR_ERR_VALUE, "columns of different length: '%.100s' has %lld rows, '%.100s' has %lld",
+            raise_text(state, GAR_ERR_VALUE,
+                       "columns of different length: '%.100s' has %lld rows, '%.100s' has %lld",
                        names[0], (long long)rows, names[i], (long long)columns[i]->array.length);
             ok = false;
         }
@@ -726,11 +750,12 @@ static void free_given(struct given_schema *given)
     PyMem_Free((void *)(uintptr_t)given->types);
 }
 
-static bool read_given(PyObject *names, PyObject *types, struct given_schema *out)
+static bool read_given(struct gar_state *state, PyObject *names, PyObject *types,
+                       struct given_schema *out)
 {
     *out = (struct given_schema){.count = (int64_t)PyList_Size(names)};
-    out->names = read_texts(names);
-    out->types = out->names != NULL ? read_texts(types) : NULL;
+    out->names = read_texts(state, names);
+    out->types = out->names != NULL ? read_texts(state, types) : NULL;
     if (out->types == NULL) {
         free_given(out);
         return false;
@@ -753,12 +778,13 @@ static PyObject *read_parquet(PyObject *module, PyObject *args)
     struct waiting w;
     enum gar_status status;
     gar_parquet_options_init(&options);
-    if (session == NULL || !PyArg_ParseTuple(args, "O!O!O!z", &PyList_Type, &paths, &PyList_Type, &names,
-                                             &PyList_Type, &types, &options.file_path_column)) {
+    if (session == NULL ||
+        !PyArg_ParseTuple(args, "O!O!O!z", &PyList_Type, &paths, &PyList_Type, &names, &PyList_Type,
+                          &types, &options.file_path_column)) {
         return NULL;
     }
-    const char **texts = read_texts(paths);
-    if (texts == NULL || !read_given(names, types, &given)) {
+    const char **texts = read_texts(state, paths);
+    if (texts == NULL || !read_given(state, names, types, &given)) {
         PyMem_Free((void *)(uintptr_t)texts);
         return NULL;
     }
@@ -767,7 +793,8 @@ static PyObject *read_parquet(PyObject *module, PyObject *args)
     options.schema_types = given.types;
     waiting_init(&w, state, NULL);
     const int64_t count = (int64_t)PyList_Size(paths);
-    GAR_WITHOUT_GIL(&w, status = gar_frame_read_parquet(session, texts, count, &options, &out, &err));
+    GAR_WITHOUT_GIL(&w,
+                    status = gar_frame_read_parquet(session, texts, count, &options, &out, &err));
     free_given(&given);
     PyMem_Free((void *)(uintptr_t)texts);
     return finish(state, status, out, &err);
@@ -809,17 +836,18 @@ static PyObject *read_csv(PyObject *module, PyObject *args)
     enum gar_status status;
     gar_csv_options_init(&options);
     if (session == NULL ||
-        !PyArg_ParseTuple(args, "O!O!O!zpzzzpzppz", &PyList_Type, &paths, &PyList_Type, &names, &PyList_Type, &types,
-                          &options.file_path_column, &has_header, &delimiter, &quote, &escape, &double_quote, &comment,
-                          &allow_variable, &infer, &options.null_text) ||
+        !PyArg_ParseTuple(args, "O!O!O!zpzzzpzppz", &PyList_Type, &paths, &PyList_Type, &names,
+                          &PyList_Type, &types, &options.file_path_column, &has_header, &delimiter,
+                          &quote, &escape, &double_quote, &comment, &allow_variable, &infer,
+                          &options.null_text) ||
         !read_char(state, "delimiter", delimiter, &options.delimiter) ||
         !read_char(state, "quote", quote, &options.quote) ||
         !read_char(state, "escape_char", escape, &options.escape) ||
         !read_char(state, "comment", comment, &options.comment)) {
         return NULL;
     }
-    const char **texts = read_texts(paths);
-    if (texts == NULL || !read_given(names, types, &given)) {
+    const char **texts = read_texts(state, paths);
+    if (texts == NULL || !read_given(state, names, types, &given)) {
         PyMem_Free((void *)(uintptr_t)texts);
         return NULL;
     }
@@ -855,13 +883,15 @@ static PyObject *empty_column(PyObject *module, PyObject *frame)
     struct built_array parts = {.length = 0};
     const char *format = schema.children[0]->format;
     parts.is_text = strcmp(format, "U") == 0 || strcmp(format, "Z") == 0;
-    struct holder *holder = finish_array(&parts, parts.is_text ? (format[0] == 'U' ? "vu" : "vz") : format);
+    struct holder *holder =
+        finish_array(&parts, parts.is_text ? (format[0] == 'U' ? "vu" : "vz") : format);
     schema.release(&schema);
     return holder != NULL ? wrap_array(state, holder) : NULL;
 }
 
 PyMethodDef frame_functions[] = {
-    {"empty_column", empty_column, METH_O, "A column without rows of the type of a frame's first column."},
+    {"empty_column", empty_column, METH_O,
+     "A column without rows of the type of a frame's first column."},
     {"range", range_frame, METH_VARARGS, "range(start, end, step)"},
     {"concat", concat_frames, METH_VARARGS, "Rows of several frames."},
     {"from_stream", from_stream, METH_O, "All batches of an Arrow stream."},

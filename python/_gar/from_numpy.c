@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* numpy arrays and other one-dimensional buffers to Arrow, without numpy itself.
  *
- * Contiguous arrays of native numbers, timestamps and durations are shared: the Arrow array keeps the Python object alive and
- * gives it back on the drop list. Booleans, dates, texts, strided and byte-swapped arrays are copied. NaT is null; NaN is a value. */
-#include "gar_py.h"
-
+ * Contiguous arrays of native numbers, timestamps and durations are shared: the Arrow array keeps the Python object
+ * alive and gives it back on the drop list. Booleans, dates, texts, strided and byte-swapped arrays are copied. NaT is
+ * null; NaN is a value. */
 #include <stdio.h>
 #include <string.h>
 
+#include "gar_py.h"
+
 /* What __array_interface__ or a buffer says. */
 struct source {
-    PyObject *owner;   /* kept alive by a shared array; owned */
+    PyObject *owner; /* kept alive by a shared array; owned */
     const char *data;
     int64_t length;
     int64_t stride_bytes;
     int64_t item_bytes;
-    char kind;         /* numpy's letter: b i u f M m U S V O */
-    char unit[8];      /* of M and m: D s ms us ns ... */
+    char kind;          /* numpy's letter: b i u f M m U S V O */
+    char unit[8];       /* of M and m: D s ms us ns ... */
     int64_t unit_count; /* 1 in datetime64[s], 25 in datetime64[25s] */
     bool swapped;
 };
@@ -47,8 +48,8 @@ static void release_shared(struct ArrowArray *array)
 }
 
 /* Moves validity (may be NULL). */
-static struct holder *share_source(struct gar_state *state, const struct source *s, void *validity, int64_t nulls,
-                                   const char *format)
+static struct holder *share_source(struct gar_state *state, const struct source *s, void *validity,
+                                   int64_t nulls, const char *format)
 {
     struct shared_array *own = raw_calloc(1, sizeof *own);
     struct ArrowSchema schema;
@@ -96,7 +97,8 @@ static void *packed_copy(const struct source *s)
     return to;
 }
 
-static struct holder *copy_numbers(const struct source *s, void *validity, int64_t nulls, const char *format)
+static struct holder *copy_numbers(const struct source *s, void *validity, int64_t nulls,
+                                   const char *format)
 {
     struct built_array parts = {.validity = validity, .null_count = nulls, .length = s->length};
     parts.values = packed_copy(s);
@@ -114,7 +116,8 @@ static bool is_packed(const struct source *s)
 
 static struct holder *numbers(struct gar_state *state, const struct source *s, const char *format)
 {
-    return is_packed(s) ? share_source(state, s, NULL, 0, format) : copy_numbers(s, NULL, 0, format);
+    return is_packed(s) ? share_source(state, s, NULL, 0, format)
+                        : copy_numbers(s, NULL, 0, format);
 }
 
 static struct holder *bools(const struct source *s)
@@ -131,6 +134,47 @@ static struct holder *bools(const struct source *s)
     }
     parts.values = bits;
     return finish_array(&parts, "b");
+}
+
+/* IEEE binary16 to binary32 bits. */
+static uint32_t widen_half(uint16_t half)
+{
+    const uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
+    const uint32_t exponent = (half >> 10) & 0x1fu;
+    uint32_t mantissa = half & 0x3ffu;
+    if (exponent == 0x1f) {
+        return sign | 0x7f800000u | (mantissa << 13);
+    }
+    if (exponent != 0) {
+        return sign | ((exponent + 112u) << 23) | (mantissa << 13);
+    }
+    if (mantissa == 0) {
+        return sign;
+    }
+    uint32_t shift = 0;
+    for (; (mantissa & 0x400u) == 0; mantissa <<= 1) {
+        shift++;
+    }
+    return sign | ((113u - shift) << 23) | ((mantissa & 0x3ffu) << 13);
+}
+
+/* float16 becomes float32. */
+static struct holder *halves(const struct source *s)
+{
+    struct built_array parts = {.length = s->length};
+    uint16_t *packed = packed_copy(s);
+    uint32_t *wide = packed != NULL ? raw_calloc((size_t)s->length, sizeof *wide) : NULL;
+    if (wide == NULL) {
+        raw_free(packed);
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (int64_t i = 0; i < s->length; i++) {
+        wide[i] = widen_half(packed[i]);
+    }
+    raw_free(packed);
+    parts.values = wide;
+    return finish_array(&parts, "f");
 }
 
 /* ---- datetime64 and timedelta64 ----------------------------------------------------------------------------------------- */
@@ -167,8 +211,8 @@ static void *not_nat(const struct source *s, int64_t *nulls, bool *ok)
 }
 
 /* Items times `factor`, as int32 days or int64; checked. Moves validity. */
-static struct holder *scaled(struct gar_state *state, const struct source *s, void *validity, int64_t nulls,
-                             int64_t factor, bool as_days, const char *format)
+static struct holder *scaled(struct gar_state *state, const struct source *s, void *validity,
+                             int64_t nulls, int64_t factor, bool as_days, const char *format)
 {
     struct built_array parts = {.validity = validity, .null_count = nulls, .length = s->length};
     parts.values = raw_calloc((size_t)s->length + 2, as_days ? 4 : 8);
@@ -181,9 +225,11 @@ static struct holder *scaled(struct gar_state *state, const struct source *s, vo
         if (v == INT64_MIN) {
             continue;
         }
-        ok = !__builtin_mul_overflow(v, factor, &v) && (!as_days || (v >= INT32_MIN && v <= INT32_MAX));
+        ok = !__builtin_mul_overflow(v, factor, &v) &&
+             (!as_days || (v >= INT32_MIN && v <= INT32_MAX));
         if (!ok) {
-            raise_text(state, GAR_ERR_OVERFLOW, "the datetime64 at row %lld is out of range", (long long)i);
+            raise_text(state, GAR_ERR_OVERFLOW, "the datetime64 at row %lld is out of range",
+                       (long long)i);
         } else if (as_days) {
             ((int32_t *)parts.values)[i] = (int32_t)v;
         } else {
@@ -203,8 +249,8 @@ static struct holder *datetimes(struct gar_state *state, const struct source *s)
         const char *unit;
         char letter;    /* of the Arrow unit, D for days */
         int64_t factor; /* items per unit */
-    } units[] = {{"ns", 'n', 1}, {"us", 'u', 1},   {"ms", 'm', 1},  {"s", 's', 1},
-                 {"m", 's', 60}, {"h", 's', 3600}, {"D", 'D', 1},   {"W", 'D', 7}};
+    } units[] = {{"ns", 'n', 1}, {"us", 'u', 1},   {"ms", 'm', 1}, {"s", 's', 1},
+                 {"m", 's', 60}, {"h", 's', 3600}, {"D", 'D', 1},  {"W", 'D', 7}};
     for (size_t k = 0; k < sizeof units / sizeof units[0]; k++) {
         if (strcmp(units[k].unit, s->unit) != 0) {
             continue;
@@ -217,17 +263,23 @@ static struct holder *datetimes(struct gar_state *state, const struct source *s)
         }
         const bool is_delta = s->kind == 'm';
         const bool as_days = units[k].letter == 'D' && !is_delta;
-        const int64_t factor = s->unit_count * units[k].factor * (units[k].letter == 'D' && is_delta ? 86400 : 1);
+        const int64_t factor =
+            s->unit_count * units[k].factor * (units[k].letter == 'D' && is_delta ? 86400 : 1);
         char format[8];
         const char letter = units[k].letter == 'D' ? 's' : units[k].letter;
-        (void)snprintf(format, sizeof format, as_days ? "tdD" : is_delta ? "tD%c" : "ts%c:", letter);
+        (void)snprintf(format, sizeof format,
+                       as_days    ? "tdD"
+                       : is_delta ? "tD%c"
+                                  : "ts%c:",
+                       letter);
         if (as_days || factor != 1) {
             return scaled(state, s, validity, nulls, factor, as_days, format);
         }
         return is_packed(s) ? share_source(state, s, validity, nulls, format)
                             : copy_numbers(s, validity, nulls, format);
     }
-    raise_text(state, GAR_ERR_UNSUPPORTED, "numpy unit '%s' is not supported; convert to ns, us, ms, s or D",
+    raise_text(state, GAR_ERR_UNSUPPORTED,
+               "numpy unit '%s' is not supported; convert to ns, us, ms, s or D",
                s->unit[0] != '\0' ? s->unit : "generic");
     return NULL;
 }
@@ -254,7 +306,7 @@ static struct holder *convert(struct gar_state *state, PyObject *obj, const stru
 {
     static const char *const signed_formats[] = {[1] = "c", [2] = "s", [4] = "i", [8] = "l"};
     static const char *const unsigned_formats[] = {[1] = "C", [2] = "S", [4] = "I", [8] = "L"};
-    static const char *const float_formats[] = {[2] = "e", [4] = "f", [8] = "g"};
+    static const char *const float_formats[] = {[4] = "f", [8] = "g"};
     const int64_t w = s->item_bytes;
     const bool is_int_width = w == 1 || w == 2 || w == 4 || w == 8;
     switch (s->kind) {
@@ -270,7 +322,10 @@ static struct holder *convert(struct gar_state *state, PyObject *obj, const stru
         }
         break;
     case 'f':
-        if (w == 2 || w == 4 || w == 8) {
+        if (w == 2) {
+            return halves(s);
+        }
+        if (w == 4 || w == 8) {
             return numbers(state, s, float_formats[w]);
         }
         break;
@@ -282,8 +337,8 @@ static struct holder *convert(struct gar_state *state, PyObject *obj, const stru
     case 'O': return by_list(state, obj);
     default: break;
     }
-    raise_text(state, GAR_ERR_UNSUPPORTED, "numpy values of kind '%c' and %lld bytes are not supported", s->kind,
-               (long long)w);
+    raise_text(state, GAR_ERR_UNSUPPORTED,
+               "numpy values of kind '%c' and %lld bytes are not supported", s->kind, (long long)w);
     return NULL;
 }
 
@@ -295,7 +350,8 @@ static bool read_type(const char *text, struct source *s)
     char order = text[0];
     char count[12] = "";
     int bytes = 0;
-    if (order == '\0' || sscanf(text + 1, "%c%d", &s->kind, &bytes) != 2) {
+    if (order == '\0' ||
+        sscanf(text + 1, "%c%d", &s->kind, &bytes) < 1) { /* "|O" may come without a size */
         return false;
     }
     s->item_bytes = bytes;
@@ -324,13 +380,16 @@ static bool read_interface(struct gar_state *state, PyObject *obj, PyObject *dic
     PyObject *shape = PyDict_GetItemString(dict, "shape");
     PyObject *data = PyDict_GetItemString(dict, "data");
     PyObject *strides = PyDict_GetItemString(dict, "strides");
-    const char *text = type != NULL && PyUnicode_Check(type) ? PyUnicode_AsUTF8AndSize(type, NULL) : NULL;
-    if (text == NULL || shape == NULL || !PyTuple_Check(shape) || data == NULL || !PyTuple_Check(data)) {
+    const char *text =
+        type != NULL && PyUnicode_Check(type) ? PyUnicode_AsUTF8AndSize(type, NULL) : NULL;
+    if (text == NULL || shape == NULL || !PyTuple_Check(shape) || data == NULL ||
+        !PyTuple_Check(data)) {
         raise_text(state, GAR_ERR_TYPE, "an __array_interface__ without typestr, shape or data");
         return false;
     }
     if (PyTuple_Size(shape) != 1) {
-        raise_text(state, GAR_ERR_TYPE, "a column needs one dimension, the array has %d", (int)PyTuple_Size(shape));
+        raise_text(state, GAR_ERR_TYPE, "a column needs one dimension, the array has %d",
+                   (int)PyTuple_Size(shape));
         return false;
     }
     if (!read_type(text, s)) {
@@ -340,8 +399,9 @@ static bool read_interface(struct gar_state *state, PyObject *obj, PyObject *dic
     s->owner = obj;
     s->length = item_as_int(shape, 0);
     s->data = PyLong_AsVoidPtr(PyTuple_GetItem(data, 0));
-    s->stride_bytes = strides != NULL && PyTuple_Check(strides) && PyTuple_Size(strides) == 1 ? item_as_int(strides, 0)
-                                                                                              : s->item_bytes;
+    s->stride_bytes = strides != NULL && PyTuple_Check(strides) && PyTuple_Size(strides) == 1
+                          ? item_as_int(strides, 0)
+                          : s->item_bytes;
     return PyErr_Occurred() == NULL;
 }
 
@@ -408,7 +468,8 @@ static struct holder *from_plain_buffer(struct gar_state *state, PyObject *obj)
     struct source s = {.owner = owner, .unit_count = 1};
     struct holder *holder = NULL;
     if (view->ndim != 1 || !read_buffer_format(view->format, &s)) {
-        raise_text(state, GAR_ERR_UNSUPPORTED, "a buffer of %d dimensions and format '%s' is no column", view->ndim,
+        raise_text(state, GAR_ERR_UNSUPPORTED,
+                   "a buffer of %d dimensions and format '%s' is no column", view->ndim,
                    view->format != NULL ? view->format : "B");
     } else {
         s.data = view->buf;
@@ -427,7 +488,8 @@ struct holder *column_from_buffer(struct gar_state *state, PyObject *obj, bool *
     *handled = true;
     if (dict != NULL && PyDict_Check(dict)) {
         struct source s = {0};
-        struct holder *holder = read_interface(state, obj, dict, &s) ? convert(state, obj, &s) : NULL;
+        struct holder *holder =
+            read_interface(state, obj, dict, &s) ? convert(state, obj, &s) : NULL;
         Py_DECREF(dict);
         return holder;
     }

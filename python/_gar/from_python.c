@@ -3,10 +3,10 @@
  *
  * int -> int64 (uint64 beyond), float -> float64 (ints among them too), bool, str, bytes, date, datetime -> timestamp[us],
  * time, timedelta -> duration[us], Decimal -> decimal, None -> null. Anything else is an error naming the row. */
-#include "gar_py.h"
-
 #include <stdio.h>
 #include <string.h>
+
+#include "gar_py.h"
 
 enum kind {
     KIND_NONE,
@@ -24,8 +24,9 @@ enum kind {
     KIND_OTHER,
 };
 
-static const char *const kind_names[] = {"None", "bool",     "int",  "float",     "str",     "bytes",  "date",
-                                         "datetime", "time", "timedelta", "Decimal", "scalar", "object"};
+static const char *const kind_names[] = {"None",    "bool",   "int",      "float", "str",
+                                         "bytes",   "date",   "datetime", "time",  "timedelta",
+                                         "Decimal", "scalar", "object"};
 
 /* ---- parts ----------------------------------------------------------------------------------------------------------- */
 
@@ -57,7 +58,8 @@ static void release_finished(struct ArrowArray *array)
 struct holder *finish_array(struct built_array *parts, const char *format)
 {
     const int64_t count = strcmp(format, "n") == 0 ? 0 : parts->is_text ? 3 + parts->data_count : 2;
-    struct finished *own = raw_calloc(1, sizeof *own + (size_t)(count + 1) * sizeof own->buffers[0]);
+    struct finished *own =
+        raw_calloc(1, sizeof *own + (size_t)(count + 1) * sizeof own->buffers[0]);
     struct ArrowSchema schema;
     const struct ArrowSchema from = {.format = format, .name = "", .flags = ARROW_FLAG_NULLABLE};
     if (own == NULL || !copy_schema(&from, NULL, &schema)) {
@@ -93,10 +95,12 @@ struct holder *finish_array(struct built_array *parts, const char *format)
 static bool load_classes(struct gar_state *state)
 {
     PyObject *modules = PyImport_GetModuleDict();
-    if (state->known.date == NULL && PyDict_GetItemString(modules, "datetime") != NULL && !load_datetime(state)) {
+    if (state->known.date == NULL && PyDict_GetItemString(modules, "datetime") != NULL &&
+        !load_datetime(state)) {
         return false;
     }
-    return state->known.decimal != NULL || PyDict_GetItemString(modules, "decimal") == NULL || load_decimal(state);
+    return state->known.decimal != NULL || PyDict_GetItemString(modules, "decimal") == NULL ||
+           load_decimal(state);
 }
 
 static bool is_a(PyObject *value, PyObject *class)
@@ -239,7 +243,8 @@ typedef bool (*put_fn)(struct fill *f, PyObject *value, int64_t i);
 static bool put_bool(struct fill *f, PyObject *value, int64_t i)
 {
     if (value == Py_True) {
-        ((uint8_t *)f->parts.values)[i >> 3] = (uint8_t)(((uint8_t *)f->parts.values)[i >> 3] | (1u << (i & 7)));
+        ((uint8_t *)f->parts.values)[i >> 3] =
+            (uint8_t)(((uint8_t *)f->parts.values)[i >> 3] | (1u << (i & 7)));
     }
     return true;
 }
@@ -249,8 +254,10 @@ static bool put_int(struct fill *f, PyObject *value, int64_t i)
     if (f->is_unsigned) {
         const unsigned long long v = PyLong_AsUnsignedLongLong(value);
         if (v == (unsigned long long)-1 && PyErr_Occurred() != NULL) {
-            raise_text(f->state, GAR_ERR_OVERFLOW,
-                       "the integers fit neither int64 nor uint64 (row %lld); use float or Decimal values", (long long)i);
+            raise_text(
+                f->state, GAR_ERR_OVERFLOW,
+                "the integers fit neither int64 nor uint64 (row %lld); use float or Decimal values",
+                (long long)i);
             return false;
         }
         ((uint64_t *)f->parts.values)[i] = v;
@@ -269,8 +276,8 @@ static bool put_float(struct fill *f, PyObject *value, int64_t i)
 }
 
 #define BLOCK_BYTES_FIRST INT64_C(4096)
-#define BLOCK_BYTES_MAX (INT64_C(16) << 20)
-#define TEXT_BYTES_MAX INT64_C(0x7fffffff)
+#define BLOCK_BYTES_MAX   (INT64_C(16) << 20)
+#define TEXT_BYTES_MAX    INT64_C(0x7fffffff)
 
 /* Room for `bytes` more in the newest block. */
 static bool ensure_block(struct fill *f, int64_t bytes)
@@ -308,7 +315,8 @@ static bool put_text(struct fill *f, const char *text, Py_ssize_t size, int64_t 
     uint8_t *view = (uint8_t *)f->parts.values + i * 16;
     const int32_t length = (int32_t)size;
     if (size > TEXT_BYTES_MAX) {
-        raise_text(f->state, GAR_ERR_OVERFLOW, "the value at row %lld has more than 2^31 - 1 bytes", (long long)i);
+        raise_text(f->state, GAR_ERR_OVERFLOW, "the value at row %lld has more than 2^31 - 1 bytes",
+                   (long long)i);
         return false;
     }
     memcpy(view, &length, sizeof length);
@@ -335,7 +343,8 @@ static bool put_str(struct fill *f, PyObject *value, int64_t i)
     Py_ssize_t size = 0;
     const char *text = PyUnicode_AsUTF8AndSize(value, &size);
     if (text == NULL) {
-        raise_text(f->state, GAR_ERR_VALUE, "the text at row %lld has a lone surrogate and cannot be UTF-8", (long long)i);
+        raise_text(f->state, GAR_ERR_VALUE,
+                   "the text at row %lld has a lone surrogate and cannot be UTF-8", (long long)i);
         return false;
     }
     return put_text(f, text, size, i);
@@ -389,7 +398,8 @@ static bool clock_of(PyObject *value, int64_t *micros)
     int64_t second = 0;
     int64_t fraction = 0;
     const bool ok = get_number(value, "hour", &hour) && get_number(value, "minute", &minute) &&
-                    get_number(value, "second", &second) && get_number(value, "microsecond", &fraction);
+                    get_number(value, "second", &second) &&
+                    get_number(value, "microsecond", &fraction);
     *micros = ((hour * 60 + minute) * 60 + second) * 1000000 + fraction;
     return ok;
 }
@@ -440,12 +450,14 @@ static bool put_datetime(struct fill *f, PyObject *value, int64_t i)
     int64_t clock = 0;
     int64_t offset = 0;
     bool is_aware = false;
-    if (!ordinal_of(value, &days) || !clock_of(value, &clock) || !utc_offset_of(value, &is_aware, &offset)) {
+    if (!ordinal_of(value, &days) || !clock_of(value, &clock) ||
+        !utc_offset_of(value, &is_aware, &offset)) {
         return false;
     }
     if (is_aware != (f->zone != NULL)) {
         raise_text(f->state, GAR_ERR_TYPE,
-                   "datetimes with and without a time zone in one column (row %lld); give all of them a zone or none",
+                   "datetimes with and without a time zone in one column (row %lld); give all of "
+                   "them a zone or none",
                    (long long)i);
         return false;
     }
@@ -465,7 +477,8 @@ static PyObject *decimal_text(struct fill *f, PyObject *value, int64_t i)
     const bool ok = finite == Py_True;
     Py_XDECREF(finite);
     if (!ok) {
-        return raise_text(f->state, GAR_ERR_VALUE, "the Decimal at row %lld is infinite or no number", (long long)i);
+        return raise_text(f->state, GAR_ERR_VALUE,
+                          "the Decimal at row %lld is infinite or no number", (long long)i);
     }
     return PyObject_CallMethod(value, "__format__", "s", "f");
 }
@@ -510,7 +523,8 @@ static bool measure_decimals(struct fill *f)
         most_before = before > most_before ? before : most_before;
         f->scale = after > f->scale ? after : f->scale;
         if (most_before + f->scale > 38) {
-            raise_text(f->state, GAR_ERR_OVERFLOW, "the Decimals need %d digits (row %lld); the limit is 38",
+            raise_text(f->state, GAR_ERR_OVERFLOW,
+                       "the Decimals need %d digits (row %lld); the limit is 38",
                        (int)(most_before + f->scale), (long long)i);
             return false;
         }
@@ -611,11 +625,14 @@ static bool find_zone(struct fill *f, char *name, size_t room)
                 PyErr_Clear();
                 key = PyObject_CallMethod(zone, "tzname", "O", value);
             }
-            const char *text = key != NULL && PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
-            if (text != NULL && strncmp(text, "UTC", 3) == 0 && (text[3] == '+' || text[3] == '-')) {
+            const char *text =
+                key != NULL && PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
+            if (text != NULL && strncmp(text, "UTC", 3) == 0 &&
+                (text[3] == '+' || text[3] == '-')) {
                 text += 3; /* timezone(timedelta(hours=2)) calls itself UTC+02:00 */
             }
-            const bool usable = text != NULL && (strchr(text, '/') != NULL || text[0] == '+' || text[0] == '-');
+            const bool usable =
+                text != NULL && (strchr(text, '/') != NULL || text[0] == '+' || text[0] == '-');
             (void)snprintf(name, room, "%.*s", (int)room - 1, usable ? text : "UTC");
             Py_XDECREF(key);
             PyErr_Clear();
@@ -632,11 +649,16 @@ static bool prepare_kind(struct fill *f, enum kind kind, int32_t *width, put_fn 
         int32_t width;
         put_fn put;
     } table[] = {
-        [KIND_NONE] = {"n", 0, NULL},           [KIND_BOOL] = {"b", 0, put_bool},
-        [KIND_INT] = {"l", 8, put_int},         [KIND_FLOAT] = {"g", 8, put_float},
-        [KIND_STR] = {"vu", 16, put_str},       [KIND_BYTES] = {"vz", 16, put_bytes},
-        [KIND_DATE] = {"tdD", 4, put_date},     [KIND_DATETIME] = {"tsu:", 8, put_datetime},
-        [KIND_TIME] = {"ttu", 8, put_time},     [KIND_TIMEDELTA] = {"tDu", 8, put_timedelta},
+        [KIND_NONE] = {"n", 0, NULL},
+        [KIND_BOOL] = {"b", 0, put_bool},
+        [KIND_INT] = {"l", 8, put_int},
+        [KIND_FLOAT] = {"g", 8, put_float},
+        [KIND_STR] = {"vu", 16, put_str},
+        [KIND_BYTES] = {"vz", 16, put_bytes},
+        [KIND_DATE] = {"tdD", 4, put_date},
+        [KIND_DATETIME] = {"tsu:", 8, put_datetime},
+        [KIND_TIME] = {"ttu", 8, put_time},
+        [KIND_TIMEDELTA] = {"tDu", 8, put_timedelta},
         [KIND_DECIMAL] = {"d:", 16, put_decimal},
     };
     *width = table[kind].width;
@@ -675,7 +697,8 @@ static struct holder *fill_kind(struct fill *f, enum kind kind)
         f->parts.null_count = f->length;
         return finish_array(&f->parts, f->format);
     }
-    const size_t bytes = kind == KIND_BOOL ? (size_t)(f->length + 7) / 8 : (size_t)f->length * (size_t)width;
+    const size_t bytes =
+        kind == KIND_BOOL ? (size_t)(f->length + 7) / 8 : (size_t)f->length * (size_t)width;
     f->parts.values = raw_calloc(bytes + 16, 1);
     bool ok = f->parts.values != NULL || out_of_memory();
     ok = ok && fill_all(f, put);
@@ -710,8 +733,8 @@ static struct holder *refuse(struct gar_state *state, PyObject *value, enum kind
         raise_text(state, GAR_ERR_UNSUPPORTED, "nested values are not supported: %s at row %lld",
                    text != NULL ? text : "?", (long long)i);
     } else if (so_far == KIND_NONE || so_far == KIND_OTHER) {
-        raise_text(state, GAR_ERR_TYPE, "values of %s are not supported (row %lld)", text != NULL ? text : "?",
-                   (long long)i);
+        raise_text(state, GAR_ERR_TYPE, "values of %s are not supported (row %lld)",
+                   text != NULL ? text : "?", (long long)i);
     } else {
         raise_text(state, GAR_ERR_TYPE, "%s at row %lld among values of %s; a column has one type",
                    text != NULL ? text : "?", (long long)i, kind_names[so_far]);
@@ -747,7 +770,8 @@ struct holder *column_from_sequence(struct gar_state *state, PyObject *sequence)
     }
     if (has_scalars) {
         PyObject *plain = plain_items(state, sequence, is_list, f.length);
-        for (int64_t i = 0; plain != NULL && i < f.length; i++) { /* item() may give a numpy scalar again */
+        for (int64_t i = 0; plain != NULL && i < f.length;
+             i++) { /* item() may give a numpy scalar again */
             PyObject *value = PyList_GetItem(plain, (Py_ssize_t)i);
             if (kind_of(state, value) == KIND_SCALAR) {
                 (void)refuse(state, value, KIND_NONE, i);

@@ -44,43 +44,42 @@ struct drop_list;
 
 /* Python objects that conversions need, fetched at first use. */
 struct known_objects {
-    PyObject *date;         /* datetime.date */
-    PyObject *datetime;     /* datetime.datetime */
-    PyObject *time;         /* datetime.time */
-    PyObject *timedelta;    /* datetime.timedelta */
-    PyObject *timezone;     /* datetime.timezone */
-    PyObject *utc;          /* datetime.timezone.utc */
-    PyObject *decimal;      /* decimal.Decimal */
+    PyObject *date;      /* datetime.date */
+    PyObject *datetime;  /* datetime.datetime */
+    PyObject *time;      /* datetime.time */
+    PyObject *timedelta; /* datetime.timedelta */
+    PyObject *timezone;  /* datetime.timezone */
+    PyObject *utc;       /* datetime.timezone.utc */
+    PyObject *decimal;   /* decimal.Decimal */
 };
 
 #define ERROR_CLASSES_MAX 32
 
 struct gar_state {
-    struct gar_session *session; /* borrowed: the process's own */
-    struct drop_list *drops;     /* owned reference */
-    PyObject *error_base;        /* gar.GarError */
+    struct gar_session *session;         /* borrowed: the process's own */
+    struct drop_list *drops;             /* owned reference */
+    PyObject *error_base;                /* gar.GarError */
     PyObject *errors[ERROR_CLASSES_MAX]; /* by negated status */
-    PyObject *not_found_error;   /* GarIOError that is a FileNotFoundError */
+    PyObject *not_found_error;           /* GarIOError that is a FileNotFoundError */
     PyObject *permission_error;
     PyTypeObject *expression_type;
     PyTypeObject *frame_type;
     PyTypeObject *result_type;
     PyTypeObject *array_type;
-    PyTypeObject *expression_class; /* what is made: the type above until the package registers its subclass */
+    PyTypeObject *
+        expression_class; /* what is made: the type above until the package registers its subclass */
     struct known_objects known;
 };
 
 /* ---- objects ---------------------------------------------------------------------------------------------------- */
 
 struct py_expression {
-    PyObject_HEAD
-    struct gar_expr *expr;
+    PyObject_HEAD struct gar_expr *expr;
     struct gar_state *state; /* of the module; the type keeps it alive */
 };
 
 struct py_frame {
-    PyObject_HEAD
-    struct gar_frame *frame;
+    PyObject_HEAD struct gar_frame *frame;
     struct gar_state *state;
 };
 
@@ -92,8 +91,7 @@ struct holder {
 };
 
 struct py_array {
-    PyObject_HEAD
-    struct holder *holder;
+    PyObject_HEAD struct holder *holder;
     struct gar_state *state;
 };
 
@@ -115,7 +113,8 @@ void free_instance(PyObject *self);
 bool init_errors(PyObject *module, struct gar_state *state);
 /* Raise the exception of a status; always NULL. An exception that is there already (a signal's) stays. */
 PyObject *raise_error(struct gar_state *state, enum gar_status status, const struct gar_error *err);
-PyObject *raise_text(struct gar_state *state, enum gar_status status, const char *format, ...) GAR_PY_PRINTF(3, 4);
+PyObject *raise_text(struct gar_state *state, enum gar_status status, const char *format, ...)
+    GAR_PY_PRINTF(3, 4);
 /* Put "column 'x': " in front of the pending exception's message. */
 void prefix_error(const char *name);
 
@@ -130,11 +129,11 @@ struct waiting {
 void waiting_init(struct waiting *w, struct gar_state *state, struct gar_run_options *options);
 /* For queries that other libraries pull as Arrow streams, on threads of any kind. */
 void stream_waiting_init(struct gar_run_options *options);
-#define GAR_WITHOUT_GIL(w, call)                                                                   \
-    do {                                                                                           \
-        (w)->saved = PyEval_SaveThread();                                                          \
-        call;                                                                                      \
-        PyEval_RestoreThread((w)->saved);                                                          \
+#define GAR_WITHOUT_GIL(w, call)          \
+    do {                                  \
+        (w)->saved = PyEval_SaveThread(); \
+        call;                             \
+        PyEval_RestoreThread((w)->saved); \
     } while (0)
 
 /* The drop list: what only a thread with the GIL may release. Nodes are part of what they release. */
@@ -164,20 +163,22 @@ bool holder_export_array(struct holder *holder, struct ArrowArray *out);
 /* A deep copy of a schema, `name` instead of the top name if not NULL. */
 bool copy_schema(const struct ArrowSchema *from, const char *name, struct ArrowSchema *out);
 /* Struct array over the columns of several holders, all of `length` rows. */
-bool make_struct(struct holder *const *columns, const char *const *names, int64_t count, int64_t length,
-                 struct ArrowSchema *schema, struct ArrowArray *array);
+bool make_struct(struct holder *const *columns, const char *const *names, int64_t count,
+                 int64_t length, struct ArrowSchema *schema, struct ArrowArray *array);
 /* Holder -> py_array object; moves the reference also on failure. */
 PyObject *wrap_array(struct gar_state *state, struct holder *holder);
-PyObject *schema_capsule(struct ArrowSchema *schema);       /* moves */
-PyObject *array_capsule(struct ArrowArray *array);          /* moves */
-PyObject *stream_capsule(struct ArrowArrayStream *stream);  /* moves */
+PyObject *schema_capsule(struct ArrowSchema *schema);      /* moves */
+PyObject *array_capsule(struct ArrowArray *array);         /* moves */
+PyObject *stream_capsule(struct ArrowArrayStream *stream); /* moves */
 /* Foreign arrays and streams, so that their release runs only with the GIL held. Move and replace in place; false with
  * an exception (then released). */
 bool guard_array(struct gar_state *state, struct ArrowArray *array);
 bool guard_stream(struct gar_state *state, struct ArrowArrayStream *stream, bool as_struct);
 /* From obj.__arrow_c_array__() or __arrow_c_stream__(); out is the caller's to release. false with an exception. */
-bool take_array_capsules(struct gar_state *state, PyObject *obj, struct ArrowSchema *schema, struct ArrowArray *array);
-bool take_stream_capsule(struct gar_state *state, PyObject *obj, bool as_struct, struct ArrowArrayStream *out);
+bool take_array_capsules(struct gar_state *state, PyObject *obj, struct ArrowSchema *schema,
+                         struct ArrowArray *array);
+bool take_stream_capsule(struct gar_state *state, PyObject *obj, bool as_struct,
+                         struct ArrowArrayStream *out);
 PyObject *make_array_type(PyObject *module);
 /* Any Python object that stands for a column -> holder (new reference); NULL with an exception. */
 struct holder *column_from_object(struct gar_state *state, PyObject *obj);
@@ -191,11 +192,11 @@ struct holder *column_from_sequence(struct gar_state *state, PyObject *sequence)
 /* numpy arrays and whatever has __array_interface__ or a one-dimensional buffer. NULL without exception: it is none. */
 struct holder *column_from_buffer(struct gar_state *state, PyObject *obj, bool *handled);
 /* Append the rows of an array to a list. */
-bool append_to_list(struct gar_state *state, const struct ArrowSchema *schema, const struct ArrowArray *array,
-                    PyObject *list);
+bool append_to_list(struct gar_state *state, const struct ArrowSchema *schema,
+                    const struct ArrowArray *array, PyObject *list);
 /* Row i as an object. */
-PyObject *array_item(struct gar_state *state, const struct ArrowSchema *schema, const struct ArrowArray *array,
-                     int64_t i);
+PyObject *array_item(struct gar_state *state, const struct ArrowSchema *schema,
+                     const struct ArrowArray *array, int64_t i);
 /* A fresh Arrow array from parts of raw_malloc (moved, also on failure): validity may be NULL. */
 struct built_array {
     void *validity;
@@ -224,7 +225,7 @@ struct gar_expr *expression_from_object(struct gar_state *state, PyObject *obj);
 PyObject *wrap_expression(struct gar_state *state, struct gar_expr *expr);
 PyObject *wrap_frame(struct gar_state *state, struct gar_frame *frame);
 /* A result as an iterator of batches. Moves the frame's run. */
-PyObject *start_result(struct gar_state *state, struct gar_frame *frame, int64_t batch_rows, int64_t timeout_ms,
-                       enum gar_text_encoding encoding);
+PyObject *start_result(struct gar_state *state, struct gar_frame *frame, int64_t batch_rows,
+                       int64_t timeout_ms, enum gar_text_encoding encoding);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gar._native: module state, settings, statistics, and putting the types together. */
-#include "gar_py.h"
-
 #include <string.h>
+
+#include "gar_py.h"
 
 struct gar_state *module_state(PyObject *module)
 {
@@ -38,9 +38,10 @@ bool load_datetime(struct gar_state *state)
         return true;
     }
     PyObject *datetime = PyImport_ImportModule("datetime");
-    const bool ok = fetch(datetime, "date", &known->date) && fetch(datetime, "datetime", &known->datetime) &&
-                    fetch(datetime, "time", &known->time) && fetch(datetime, "timedelta", &known->timedelta) &&
-                    fetch(datetime, "timezone", &known->timezone) && fetch(known->timezone, "utc", &known->utc);
+    const bool ok =
+        fetch(datetime, "date", &known->date) && fetch(datetime, "datetime", &known->datetime) &&
+        fetch(datetime, "time", &known->time) && fetch(datetime, "timedelta", &known->timedelta) &&
+        fetch(datetime, "timezone", &known->timezone) && fetch(known->timezone, "utc", &known->utc);
     Py_XDECREF(datetime);
     return ok;
 }
@@ -70,7 +71,8 @@ void free_instance(PyObject *self)
 {
     freefunc release = NULL;
     void *slot = PyType_GetSlot(Py_TYPE(self), Py_tp_free);
-    memcpy(&release, &slot, sizeof release); /* ISO C has no cast from an object pointer to a function's */
+    memcpy(&release, &slot,
+           sizeof release); /* ISO C has no cast from an object pointer to a function's */
     release(self);
 }
 
@@ -87,7 +89,8 @@ static PyObject *get_version(PyObject *module, PyObject *unused)
 static PyObject *register_class(PyObject *module, PyObject *class)
 {
     struct gar_state *state = module_state(module);
-    if (!PyType_Check(class) || !PyType_IsSubtype((PyTypeObject *)(void *)class, state->expression_type)) {
+    if (!PyType_Check(class) ||
+        !PyType_IsSubtype((PyTypeObject *)(void *)class, state->expression_type)) {
         PyErr_SetString(PyExc_TypeError, "expected a subclass of Expression");
         return NULL;
     }
@@ -123,9 +126,10 @@ static PyObject *get_settings(PyObject *module, PyObject *unused)
     }
     gar_settings_init(&s);
     gar_session_settings(session, &s);
-    return Py_BuildValue("{s:L,s:L,s:i,s:i,s:O,s:O}", "morsel_rows", (long long)s.morsel_rows, "memory_limit_bytes",
-                         (long long)s.memory_limit_bytes, "num_threads", (int)s.num_threads, "io_threads",
-                         (int)s.io_threads, "maintain_order", s.maintain_order ? Py_True : Py_False, "enable_inline",
+    return Py_BuildValue("{s:L,s:L,s:i,s:i,s:O,s:O}", "morsel_rows", (long long)s.morsel_rows,
+                         "memory_limit_bytes", (long long)s.memory_limit_bytes, "num_threads",
+                         (int)s.num_threads, "io_threads", (int)s.io_threads, "maintain_order",
+                         s.maintain_order ? Py_True : Py_False, "enable_inline",
                          s.enable_inline ? Py_True : Py_False);
 }
 
@@ -162,13 +166,15 @@ static PyObject *configure(PyObject *module, PyObject *args)
     int64_t threads = s.num_threads;
     int64_t io_threads = s.io_threads;
     if (!take_int(dict, "morsel_rows", &s.morsel_rows) ||
-        !take_int(dict, "memory_limit_bytes", &s.memory_limit_bytes) || !take_int(dict, "num_threads", &threads) ||
-        !take_int(dict, "io_threads", &io_threads) || !take_bool(dict, "maintain_order", &s.maintain_order) ||
+        !take_int(dict, "memory_limit_bytes", &s.memory_limit_bytes) ||
+        !take_int(dict, "num_threads", &threads) || !take_int(dict, "io_threads", &io_threads) ||
+        !take_bool(dict, "maintain_order", &s.maintain_order) ||
         !take_bool(dict, "enable_inline", &s.enable_inline)) {
         return NULL;
     }
     if (threads < 0 || threads > 4096 || io_threads < 0 || io_threads > 4096) {
-        return raise_text(state, GAR_ERR_VALUE, "a number of threads must be in 0..4096 (0: all usable CPUs)");
+        return raise_text(state, GAR_ERR_VALUE,
+                          "a number of threads must be in 0..4096 (0: all usable CPUs)");
     }
     s.num_threads = (int32_t)threads;
     s.io_threads = (int32_t)io_threads;
@@ -190,11 +196,12 @@ static PyObject *statistics(PyObject *module, PyObject *unused)
     }
     drop_list_drain(state->drops);
     gar_session_statistics(session, &s);
-    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:i,s:i}", "memory_live_bytes", (long long)s.memory_live_bytes,
-                         "memory_peak_bytes", (long long)s.memory_peak_bytes, "memory_held_bytes",
-                         (long long)s.memory_held_bytes, "heap_live_bytes", (long long)s.heap_live_bytes,
-                         "heap_live_blocks", (long long)s.heap_live_blocks, "threads", (int)s.threads, "queries",
-                         (int)s.queries);
+    return Py_BuildValue(
+        "{s:L,s:L,s:L,s:L,s:L,s:i,s:i}", "memory_live_bytes", (long long)s.memory_live_bytes,
+        "memory_peak_bytes", (long long)s.memory_peak_bytes, "memory_held_bytes",
+        (long long)s.memory_held_bytes, "heap_live_bytes", (long long)s.heap_live_bytes,
+        "heap_live_blocks", (long long)s.heap_live_blocks, "threads", (int)s.threads, "queries",
+        (int)s.queries);
 }
 
 static PyMethodDef module_functions[] = {
@@ -219,7 +226,8 @@ static bool add_types(PyObject *module, struct gar_state *state)
         state->array_type == NULL) {
         return false;
     }
-    state->expression_class = (PyTypeObject *)(void *)Py_NewRef((PyObject *)(void *)state->expression_type);
+    state->expression_class =
+        (PyTypeObject *)(void *)Py_NewRef((PyObject *)(void *)state->expression_type);
     return true;
 }
 
@@ -233,7 +241,8 @@ static int exec_module(PyObject *module)
     }
     if (!init_errors(module, state) || !add_types(module, state) ||
         PyModule_AddFunctions(module, expression_functions) < 0 ||
-        PyModule_AddFunctions(module, frame_functions) < 0 || PyModule_AddFunctions(module, array_functions) < 0) {
+        PyModule_AddFunctions(module, frame_functions) < 0 ||
+        PyModule_AddFunctions(module, array_functions) < 0) {
         return -1;
     }
     return 0;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Result type: a running query as an iterator. Each batch is an Array of a struct, split into columns on demand. */
-#include "gar_py.h"
-
 #include <string.h>
 
+#include "gar_py.h"
+
 struct py_result {
-    PyObject_HEAD
-    struct gar_result *result;
+    PyObject_HEAD struct gar_result *result;
     struct gar_state *state;
     struct waiting waiting; /* the engine's callback looks here; set before each call */
     struct ArrowSchema schema;
@@ -20,8 +19,8 @@ static struct py_result *as_result(PyObject *self)
     return (struct py_result *)(void *)self;
 }
 
-PyObject *start_result(struct gar_state *state, struct gar_frame *frame, int64_t batch_rows, int64_t timeout_ms,
-                       enum gar_text_encoding encoding)
+PyObject *start_result(struct gar_state *state, struct gar_frame *frame, int64_t batch_rows,
+                       int64_t timeout_ms, enum gar_text_encoding encoding)
 {
     PyObject *self = PyType_GenericAlloc(state->result_type, 0);
     if (self == NULL) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrow arrays in the engine's own layouts to Python objects. */
-#include "gar_py.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "gar_py.h"
 
 /* One array being read; `make` gives row i (not null) as a new reference. */
 struct reader {
@@ -38,12 +38,12 @@ static bool get_bit(const uint8_t *bits, int64_t i)
 
 /* ---- numbers and text ------------------------------------------------------------------------------------------------ */
 
-#define GAR_MAKE_NUMBER(name, type, convert)                                                       \
-    static PyObject *name(const struct reader *r, int64_t i)                                       \
-    {                                                                                              \
-        type v;                                                                                    \
-        memcpy(&v, (const uint8_t *)r->values + (size_t)i * sizeof v, sizeof v);                   \
-        return convert;                                                                            \
+#define GAR_MAKE_NUMBER(name, type, convert)                                     \
+    static PyObject *name(const struct reader *r, int64_t i)                     \
+    {                                                                            \
+        type v;                                                                  \
+        memcpy(&v, (const uint8_t *)r->values + (size_t)i * sizeof v, sizeof v); \
+        return convert;                                                          \
     }
 
 GAR_MAKE_NUMBER(make_i8, int8_t, PyLong_FromLong(v))
@@ -129,7 +129,8 @@ static PyObject *make_date(const struct reader *r, int64_t i)
 {
     int32_t days;
     memcpy(&days, (const uint8_t *)r->values + i * 4, sizeof days);
-    return PyObject_CallMethod(r->state->known.date, "fromordinal", "L", (long long)days + EPOCH_ORDINAL);
+    return PyObject_CallMethod(r->state->known.date, "fromordinal", "L",
+                               (long long)days + EPOCH_ORDINAL);
 }
 
 /* Ticks to whole seconds and microseconds. False when nanoseconds would be lost. */
@@ -152,7 +153,8 @@ static bool split_ticks(const struct reader *r, int64_t ticks, int64_t *seconds,
 static PyObject *lost_digits(const struct reader *r, int64_t ticks)
 {
     return raise_text(r->state, GAR_ERR_VALUE,
-                      "%lld ns does not fit Python's microseconds; cast the column to unit us, or use to_arrow or to_pandas",
+                      "%lld ns does not fit Python's microseconds; cast the column to unit us, or "
+                      "use to_arrow or to_pandas",
                       (long long)ticks);
 }
 
@@ -170,8 +172,8 @@ static PyObject *make_time(const struct reader *r, int64_t i)
     if (!split_ticks(r, ticks_at(r, i), &seconds, &micros)) {
         return lost_digits(r, ticks_at(r, i));
     }
-    return PyObject_CallFunction(r->state->known.time, "iiii", (int)(seconds / 3600), (int)(seconds / 60 % 60),
-                                 (int)(seconds % 60), (int)micros);
+    return PyObject_CallFunction(r->state->known.time, "iiii", (int)(seconds / 3600),
+                                 (int)(seconds / 60 % 60), (int)(seconds % 60), (int)micros);
 }
 
 static PyObject *make_duration(const struct reader *r, int64_t i)
@@ -181,7 +183,8 @@ static PyObject *make_duration(const struct reader *r, int64_t i)
     if (!split_ticks(r, ticks_at(r, i), &seconds, &micros)) {
         return lost_digits(r, ticks_at(r, i));
     }
-    return PyObject_CallFunction(r->state->known.timedelta, "LLL", 0LL, (long long)seconds, (long long)micros);
+    return PyObject_CallFunction(r->state->known.timedelta, "LLL", 0LL, (long long)seconds,
+                                 (long long)micros);
 }
 
 struct civil {
@@ -196,8 +199,10 @@ static struct civil civil_of(int64_t days)
     const int64_t z = days + 719468;
     const int64_t era = (z >= 0 ? z : z - 146096) / 146097;
     const int64_t day_of_era = z - era * 146097;
-    const int64_t year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
-    const int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    const int64_t year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+    const int64_t day_of_year =
+        day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     const int64_t shifted = (5 * day_of_year + 2) / 153;
     struct civil c;
     c.day = (int)(day_of_year - (153 * shifted + 2) / 5 + 1);
@@ -218,12 +223,14 @@ static PyObject *make_timestamp(const struct reader *r, int64_t i)
     const int64_t clock = seconds - days * 86400;
     const struct civil c = civil_of(days);
     if (c.year < 1 || c.year > 9999) {
-        return raise_text(r->state, GAR_ERR_VALUE, "a timestamp in the year %lld is beyond Python's datetime; use to_arrow",
+        return raise_text(r->state, GAR_ERR_VALUE,
+                          "a timestamp in the year %lld is beyond Python's datetime; use to_arrow",
                           (long long)c.year);
     }
-    PyObject *value = PyObject_CallFunction(known->datetime, "iiiiiiiO", (int)c.year, c.month, c.day,
-                                            (int)(clock / 3600), (int)(clock / 60 % 60), (int)(clock % 60), (int)micros,
-                                            r->zone != NULL ? known->utc : Py_None);
+    PyObject *value =
+        PyObject_CallFunction(known->datetime, "iiiiiiiO", (int)c.year, c.month, c.day,
+                              (int)(clock / 3600), (int)(clock / 60 % 60), (int)(clock % 60),
+                              (int)micros, r->zone != NULL ? known->utc : Py_None);
     if (value != NULL && r->zone != NULL && r->zone != known->utc) {
         PyObject *local = PyObject_CallMethod(value, "astimezone", "O", r->zone);
         Py_DECREF(value);
@@ -242,10 +249,12 @@ static PyObject *zone_object(struct gar_state *state, const char *name)
     if (strcmp(name, "UTC") == 0 || strcmp(name, "Z") == 0) {
         return Py_NewRef(state->known.utc);
     }
-    if ((name[0] == '+' || name[0] == '-') && sscanf(name, "%c%2d:%2d%c", &sign, &hours, &minutes, &end) == 3) {
+    if ((name[0] == '+' || name[0] == '-') &&
+        sscanf(name, "%c%2d:%2d%c", &sign, &hours, &minutes, &end) == 3) {
         const int total = (hours * 60 + minutes) * (sign == '-' ? -1 : 1);
         PyObject *delta = PyObject_CallFunction(state->known.timedelta, "iii", 0, total * 60, 0);
-        PyObject *zone = delta != NULL ? PyObject_CallFunctionObjArgs(state->known.timezone, delta, NULL) : NULL;
+        PyObject *zone =
+            delta != NULL ? PyObject_CallFunctionObjArgs(state->known.timezone, delta, NULL) : NULL;
         Py_XDECREF(delta);
         return zone;
     }
@@ -330,7 +339,8 @@ static bool open_reader(struct reader *r, struct gar_state *state, const struct 
         return false;
     }
     if (r->make == NULL) {
-        raise_text(state, GAR_ERR_UNSUPPORTED, "values of Arrow format '%s' have no Python form here", r->format);
+        raise_text(state, GAR_ERR_UNSUPPORTED,
+                   "values of Arrow format '%s' have no Python form here", r->format);
         return false;
     }
     if (array->n_buffers > 1) {
@@ -346,8 +356,8 @@ static PyObject *read_row(const struct reader *r, int64_t i)
     return r->validity != NULL && !get_bit(r->validity, row) ? Py_NewRef(Py_None) : r->make(r, row);
 }
 
-bool append_to_list(struct gar_state *state, const struct ArrowSchema *schema, const struct ArrowArray *array,
-                    PyObject *list)
+bool append_to_list(struct gar_state *state, const struct ArrowSchema *schema,
+                    const struct ArrowArray *array, PyObject *list)
 {
     struct reader r;
     bool ok = open_reader(&r, state, schema, array);
@@ -360,8 +370,8 @@ bool append_to_list(struct gar_state *state, const struct ArrowSchema *schema, c
     return ok;
 }
 
-PyObject *array_item(struct gar_state *state, const struct ArrowSchema *schema, const struct ArrowArray *array,
-                     int64_t i)
+PyObject *array_item(struct gar_state *state, const struct ArrowSchema *schema,
+                     const struct ArrowArray *array, int64_t i)
 {
     struct reader r;
     PyObject *value = open_reader(&r, state, schema, array) ? read_row(&r, i) : NULL;

@@ -34,7 +34,8 @@ void drop_list_push(struct drop_node *node)
 {
     struct drop_list *list = node->list;
     node->next = __atomic_load_n(&list->head, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(&list->head, &node->next, node, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+    while (!__atomic_compare_exchange_n(&list->head, &node->next, node, true, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED)) {
     }
 }
 

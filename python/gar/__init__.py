@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gar: a dataframe engine on Arrow data.
 
-    import gar
-    from gar import col
+import gar
+from gar import col
 
-    gar.from_pydict({"a": [1, 2, 3]}).where(col("a") > 1).show()
+gar.from_pydict({"a": [1, 2, 3]}).where(col("a") > 1).show()
 """
 
 from __future__ import annotations

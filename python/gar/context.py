@@ -19,16 +19,44 @@ _ENGINE_SETTINGS = {
     "enable_inline": "enable_inline",
 }
 _ACCEPTED_SETTINGS = frozenset(
-    """enable_scan_task_split_and_merge scan_tasks_min_size_bytes scan_tasks_max_size_bytes max_sources_per_scan_task
-    parquet_split_row_groups_max_files broadcast_join_size_bytes_threshold hash_join_partition_size_leniency
-    sort_merge_join_sort_with_aligned_boundaries sample_size_for_sort parquet_target_filesize
-    parquet_target_row_group_size parquet_inflation_factor csv_target_filesize csv_inflation_factor
-    json_target_filesize json_inflation_factor text_inflation_factor enable_multi_glob_path_tasks
-    shuffle_aggregation_default_partitions partial_aggregation_threshold high_cardinality_aggregation_threshold
-    read_sql_partition_size_bytes enable_native_executor enable_aqe enable_ray_tracing shuffle_algorithm
-    pre_shuffle_merge_threshold pre_shuffle_merge_partition_threshold scantask_max_parallel native_parquet_writer
-    min_cpu_per_task actor_udf_ready_timeout enable_dynamic_batching dynamic_batching_strategy flight_shuffle_dirs
-    flight_shuffle_compression""".split()
+    [
+        "enable_scan_task_split_and_merge",
+        "scan_tasks_min_size_bytes",
+        "scan_tasks_max_size_bytes",
+        "max_sources_per_scan_task",
+        "parquet_split_row_groups_max_files",
+        "broadcast_join_size_bytes_threshold",
+        "hash_join_partition_size_leniency",
+        "sort_merge_join_sort_with_aligned_boundaries",
+        "sample_size_for_sort",
+        "parquet_target_filesize",
+        "parquet_target_row_group_size",
+        "parquet_inflation_factor",
+        "csv_target_filesize",
+        "csv_inflation_factor",
+        "json_target_filesize",
+        "json_inflation_factor",
+        "text_inflation_factor",
+        "enable_multi_glob_path_tasks",
+        "shuffle_aggregation_default_partitions",
+        "partial_aggregation_threshold",
+        "high_cardinality_aggregation_threshold",
+        "read_sql_partition_size_bytes",
+        "enable_native_executor",
+        "enable_aqe",
+        "enable_ray_tracing",
+        "shuffle_algorithm",
+        "pre_shuffle_merge_threshold",
+        "pre_shuffle_merge_partition_threshold",
+        "scantask_max_parallel",
+        "native_parquet_writer",
+        "min_cpu_per_task",
+        "actor_udf_ready_timeout",
+        "enable_dynamic_batching",
+        "dynamic_batching_strategy",
+        "flight_shuffle_dirs",
+        "flight_shuffle_compression",
+    ]
 )
 
 _preview_rows = 8
@@ -78,7 +106,9 @@ class execution_config_ctx:
     def __enter__(self) -> None:
         current = _native.settings()
         self._before = {
-            name: current[own] for name, own in _ENGINE_SETTINGS.items() if self._settings.get(name) is not None
+            name: current[own]
+            for name, own in _ENGINE_SETTINGS.items()
+            if self._settings.get(name) is not None
         }
         self._before["num_preview_rows"] = _preview_rows
         set_execution_config(**self._settings)

@@ -31,7 +31,9 @@ def from_pylist(data: Iterable[Mapping[str, Any]]) -> DataFrame:
     names: dict[str, None] = {}
     for i, row in enumerate(rows):
         if not isinstance(row, dict):
-            raise _native.GarTypeError(f"row {i} is a {type(row).__name__}; from_pylist takes a list of dicts")
+            raise _native.GarTypeError(
+                f"row {i} is a {type(row).__name__}; from_pylist takes a list of dicts"
+            )
         if names.keys() != row.keys():
             names.update(dict.fromkeys(row))
     return from_pydict({name: [row.get(name) for row in rows] for name in names})
@@ -44,7 +46,9 @@ def from_arrow(data: Any) -> DataFrame:
     if hasattr(data, "__arrow_c_array__"):
         return DataFrame._of(_native.from_record_batch(data), is_collected=True)
     if isinstance(data, (str, bytes, dict)) or not hasattr(data, "__iter__"):
-        raise _native.GarTypeError(f"from_arrow takes Arrow data or an iterable of it, got {type(data).__name__}")
+        raise _native.GarTypeError(
+            f"from_arrow takes Arrow data or an iterable of it, got {type(data).__name__}"
+        )
     frames = [from_arrow(item)._frame for item in data]
     if not frames:
         raise _native.GarValueError("from_arrow got an iterable without any table; a schema is needed")
@@ -75,10 +79,14 @@ def from_pandas(data: Any) -> DataFrame:
 def _pandas_column(series: Any) -> Any:
     """A column of pandas without pyarrow."""
     kind = getattr(series.dtype, "kind", "O")
-    if kind in "iubMm" and getattr(series.dtype, "tz", None) is None and hasattr(series.dtype, "newbyteorder"):
+    if (
+        kind in "iubMm"
+        and getattr(series.dtype, "tz", None) is None
+        and hasattr(series.dtype, "newbyteorder")
+    ):
         return series.to_numpy()
     missing = series.isna()
-    return [None if gone else value for value, gone in zip(series.tolist(), missing.tolist())]
+    return [None if gone else value for value, gone in zip(series.tolist(), missing.tolist(), strict=True)]
 
 
 def range(start: int, end: int | None = None, step: int = 1, partitions: int = 1) -> DataFrame:

@@ -27,12 +27,16 @@ class DataFrame:
 
     __module__ = "gar"
     __slots__ = ("__weakref__", "_batch_rows", "_frame", "_is_collected", "_preview_rows")
+    _batch_rows: int  # of results handed out; 0: as they come
+    _frame: _native.Frame
+    _is_collected: bool
+    _preview_rows: int | None  # that repr shows; None: the setting's
 
     def __init__(self) -> None:
         raise TypeError("frames are made by gar.from_pydict, gar.read_parquet and the like")
 
     @classmethod
-    def _of(cls, frame: Any, is_collected: bool = False) -> DataFrame:
+    def _of(cls, frame: _native.Frame, is_collected: bool = False) -> DataFrame:
         made = object.__new__(cls)
         made._frame = frame
         made._is_collected = is_collected
@@ -141,7 +145,7 @@ class DataFrame:
         """The rows in order. Null counts as the greatest value unless nulls_first says where nulls go."""
         keys = self._columns([by])
         return DataFrame._of(
-            self._frame.sort(keys, _flags(desc, len(keys)), _flags(nulls_first, len(keys)))
+            self._frame.sort(keys, _flags(desc, len(keys)) or [], _flags(nulls_first, len(keys)))
         )
 
     def distinct(self, *on: ColumnInput) -> DataFrame:
@@ -177,7 +181,9 @@ class DataFrame:
         """func(frame, ...), which must give a frame."""
         made = func(self, *args, **kwargs)
         if not isinstance(made, DataFrame):
-            raise _native.GarTypeError(f"transform: the function gave a {type(made).__name__}, not a DataFrame")
+            raise _native.GarTypeError(
+                f"transform: the function gave a {type(made).__name__}, not a DataFrame"
+            )
         return made
 
     def pipe(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -285,7 +291,7 @@ class DataFrame:
         self._preview_rows = num_preview_rows
         return self
 
-    def _run(self, as_view: bool = False) -> Any:
+    def _run(self, as_view: bool = False) -> _native.Result:
         return self._frame.run(self._batch_rows, 0, as_view)
 
     def count_rows(self) -> int:
@@ -301,7 +307,7 @@ class DataFrame:
     def to_pydict(self) -> dict[str, list[Any]]:
         """Run; a dict of lists."""
         self.collect(self._preview_rows)
-        return dict(zip(self._frame.column_names(), self._run(as_view=True).lists()))
+        return dict(zip(self._frame.column_names(), self._run(as_view=True).lists(), strict=True))
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """Run; a list of dicts."""
@@ -310,7 +316,9 @@ class DataFrame:
         self.collect(self._preview_rows)
         return _rows(self._frame.column_names(), self._run(as_view=True).lists(), self._frame.known_rows())
 
-    def iter_rows(self, results_buffer_size: Any = "num_cpus", column_format: str = "python") -> Iterator[dict[str, Any]]:
+    def iter_rows(
+        self, results_buffer_size: Any = "num_cpus", column_format: str = "python"
+    ) -> Iterator[dict[str, Any]]:
         """Rows as dicts, while the query runs."""
         if column_format != "python":
             raise _native.GarUnsupportedError(f"iter_rows does not support column_format={column_format!r}")
@@ -318,8 +326,8 @@ class DataFrame:
         for batch in self._run(as_view=True):
             if not names:
                 yield from ({} for _ in range(len(batch)))
-            for row in zip(*batch.field_lists()):
-                yield dict(zip(names, row))
+            for row in zip(*batch.field_lists(), strict=True):
+                yield dict(zip(names, row, strict=True))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return self.iter_rows()
@@ -377,7 +385,9 @@ class DataFrame:
         row_group_rows: int = 0,
     ) -> DataFrame:
         """Run, and write Parquet files; a frame of their paths. The folder shows all of the files or none."""
-        args = _write_args(root_dir, "none" if compression is None else compression, write_mode, partition_cols)
+        args = _write_args(
+            root_dir, "none" if compression is None else compression, write_mode, partition_cols
+        )
         made = self._frame.write_parquet(*args, single_file, None, True, row_group_rows)
         return DataFrame._of(made, is_collected=True)
 
@@ -405,13 +415,17 @@ class DataFrame:
         ):
             if value is not None and value != default:
                 raise _native.GarUnsupportedError(f"write_csv does not support {name}={value!r}")
-        args = _write_args(root_dir, "none" if compression is None else compression, write_mode, partition_cols)
+        args = _write_args(
+            root_dir, "none" if compression is None else compression, write_mode, partition_cols
+        )
         made = self._frame.write_csv(*args, single_file, delimiter, header is not False, 0)
         return DataFrame._of(made, is_collected=True)
 
     # ---- looking
 
-    def explain(self, show_all: bool = False, format: str = "ascii", simple: bool = False, file: Any = None) -> None:
+    def explain(
+        self, show_all: bool = False, format: str = "ascii", simple: bool = False, file: Any = None
+    ) -> None:
         """Print the logical plan; with show_all also the optimized and the physical one."""
         if format != "ascii":
             raise _native.GarUnsupportedError(f"explain does not support format={format!r}")
@@ -569,7 +583,7 @@ def _write_args(path: Any, compression: str, write_mode: str, partition_cols: An
     return os.path.expanduser(os.fspath(path)), compression, write_mode == "overwrite"
 
 
-def _requested(frame: Any, fields: Any) -> tuple[Any, bool]:
+def _requested(frame: _native.Frame, fields: Any) -> tuple[_native.Frame, bool]:
     """The frame in the types that a consumer asks for, as far as they can be had."""
     if isinstance(fields, str):
         raise _native.GarTypeError("the requested schema is a single type, not a schema of columns")
@@ -579,7 +593,7 @@ def _requested(frame: Any, fields: Any) -> tuple[Any, bool]:
     as_view = any(form in ("vu", "vz") for _, _, form in fields)
     if [text for _, text, _ in fields] != types:
         columns = []
-        for (name, want, _), have in zip(fields, types):
+        for (name, want, _), have in zip(fields, types, strict=True):
             column = _native.column(name)
             columns.append(column if want == have else column.cast(want).alias(name))
         frame = frame.select(columns)

@@ -9,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    Truth = bool  # inside the class, bool is a column type
+
 _UNITS = {"s": "s", "seconds": "s", "ms": "ms", "milliseconds": "ms", "us": "us", "microseconds": "us"}
 _UNITS |= {"ns": "ns", "nanoseconds": "ns"}
 
@@ -72,6 +74,7 @@ class DataType:
 
     __module__ = "gar"
     __slots__ = ("_text",)
+    _text: str
 
     def __init__(self, text: str) -> None:
         self._text = _native.canonical_type(text)
@@ -285,79 +288,79 @@ class DataType:
             raise AttributeError(f"{self._text} has no precision or scale")
         return int(self._text[8:-1].split(",")[i])
 
-    def _is(self, *names: str) -> bool:
+    def _is(self, *names: str) -> Truth:
         return self._text.split("[")[0].split("(")[0] in names
 
-    def is_null(self) -> bool:
+    def is_null(self) -> Truth:
         return self._is("null")
 
-    def is_boolean(self) -> bool:
+    def is_boolean(self) -> Truth:
         return self._is("bool")
 
-    def is_integer(self) -> bool:
+    def is_integer(self) -> Truth:
         return self._text.startswith(("int", "uint"))
 
-    def is_signed_integer(self) -> bool:
+    def is_signed_integer(self) -> Truth:
         return self._text.startswith("int")
 
-    def is_unsigned_integer(self) -> bool:
+    def is_unsigned_integer(self) -> Truth:
         return self._text.startswith("uint")
 
-    def is_int8(self) -> bool:
+    def is_int8(self) -> Truth:
         return self._is("int8")
 
-    def is_int16(self) -> bool:
+    def is_int16(self) -> Truth:
         return self._is("int16")
 
-    def is_int32(self) -> bool:
+    def is_int32(self) -> Truth:
         return self._is("int32")
 
-    def is_int64(self) -> bool:
+    def is_int64(self) -> Truth:
         return self._is("int64")
 
-    def is_uint8(self) -> bool:
+    def is_uint8(self) -> Truth:
         return self._is("uint8")
 
-    def is_uint16(self) -> bool:
+    def is_uint16(self) -> Truth:
         return self._is("uint16")
 
-    def is_uint32(self) -> bool:
+    def is_uint32(self) -> Truth:
         return self._is("uint32")
 
-    def is_uint64(self) -> bool:
+    def is_uint64(self) -> Truth:
         return self._is("uint64")
 
-    def is_float32(self) -> bool:
+    def is_float32(self) -> Truth:
         return self._is("float32")
 
-    def is_float64(self) -> bool:
+    def is_float64(self) -> Truth:
         return self._is("float64")
 
-    def is_decimal128(self) -> bool:
+    def is_decimal128(self) -> Truth:
         return self._is("decimal")
 
-    def is_numeric(self) -> bool:
+    def is_numeric(self) -> Truth:
         return self.is_integer() or self._is("float32", "float64", "decimal")
 
-    def is_string(self) -> bool:
+    def is_string(self) -> Truth:
         return self._is("string")
 
-    def is_binary(self) -> bool:
+    def is_binary(self) -> Truth:
         return self._is("binary")
 
-    def is_date(self) -> bool:
+    def is_date(self) -> Truth:
         return self._is("date")
 
-    def is_time(self) -> bool:
+    def is_time(self) -> Truth:
         return self._is("time")
 
-    def is_timestamp(self) -> bool:
+    def is_timestamp(self) -> Truth:
         return self._is("timestamp")
 
-    def is_duration(self) -> bool:
+    def is_duration(self) -> Truth:
         return self._is("duration")
 
-    def is_temporal(self) -> bool:
+    def is_temporal(self) -> Truth:
         return self._is("date", "time", "timestamp", "duration")
 
     def __str__(self) -> str:
@@ -366,7 +369,7 @@ class DataType:
     def __repr__(self) -> str:
         return self._text
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other: object) -> Truth:
         return isinstance(other, DataType) and other._text == self._text
 
     def __hash__(self) -> int:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from gar import _native
-from gar._methods import ExpressionMethods
+from gar._methods import ExpressionMethods  # made when the package is built
 from gar.datatype import DataType
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     IntoExpr = Any  # an Expression, or a plain value that becomes a literal
 
 
-class Expression(ExpressionMethods):
+class Expression(ExpressionMethods):  # type: ignore[misc, unused-ignore]
     """A column made of other columns. Operators work with plain values from both sides."""
 
     __module__ = "gar"
@@ -24,29 +24,32 @@ class Expression(ExpressionMethods):
 
     def cast(self, dtype: DataType | str | type) -> Expression:
         """The values as another type; a value that does not fit fails the query."""
-        return self._cast(str(DataType._from(dtype)), False)
+        made: Expression = self._cast(str(DataType._from(dtype)), False)
+        return made
 
     def try_cast(self, dtype: DataType | str | type) -> Expression:
         """As cast, but null where a value does not fit."""
-        return self._cast(str(DataType._from(dtype)), True)
+        made: Expression = self._cast(str(DataType._from(dtype)), True)
+        return made
 
     def is_in(self, other: Iterable[Any]) -> Expression:
         """Is the value among others? Nulls on either side never match."""
         if isinstance(other, Expression):
             raise _native.GarTypeError("is_in takes a list of values, not an expression")
-        if not isinstance(other, (list, tuple)) and not hasattr(other, "__len__"):
-            other = list(other)
-        elif isinstance(other, (set, frozenset, dict)) or type(other) is _range:
+        if isinstance(other, (set, frozenset, dict, _range)) or not hasattr(other, "__len__"):
             other = list(other)
         array = getattr(other, "_array", other)
-        return self._is_in(array)
+        made: Expression = self._is_in(array)
+        return made
 
     def if_else(self, if_true: IntoExpr, if_false: IntoExpr) -> Expression:
         """One value where this condition is true, the other elsewhere."""
         return _native.call("when", self, if_true, if_false)
 
     def __iter__(self) -> Any:
-        raise _native.GarTypeError("an expression has no rows of its own; select it from a frame and collect that")
+        raise _native.GarTypeError(
+            "an expression has no rows of its own; select it from a frame and collect that"
+        )
 
 
 _range = type(range(0))
@@ -59,7 +62,8 @@ class _AllColumns:
     __slots__ = ()
 
     def count(self, mode: object = None) -> Expression:
-        return _native.call("count").alias("count")
+        made: Expression = _native.call("count").alias("count")
+        return made
 
     def __repr__(self) -> str:
         return "col(*)"
@@ -131,7 +135,8 @@ class When:
         return self.otherwise(None)
 
     def alias(self, name: str) -> Expression:
-        return self.end().alias(name)
+        made: Expression = self.end().alias(name)
+        return made
 
 
 def when(condition: Expression, then: IntoExpr) -> When:

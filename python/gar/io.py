@@ -83,13 +83,15 @@ class _Settings:
         raise AttributeError(name)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other._given == self._given  # type: ignore[attr-defined]
+        return type(other) is type(self) and other._given == self._given
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, tuple(sorted(self._given))))
 
     def __repr__(self) -> str:
-        shown = (f"{k}={'***' if k in _SECRETS and v is not None else repr(v)}" for k, v in self._given.items())
+        shown = (
+            f"{k}={'***' if k in _SECRETS and v is not None else repr(v)}" for k, v in self._given.items()
+        )
         return f"{type(self).__name__}({', '.join(shown)})"
 
 

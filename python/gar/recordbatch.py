@@ -18,7 +18,7 @@ class RecordBatch:
     __module__ = "gar"
     __slots__ = ("_array",)
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: _native.Array) -> None:
         self._array = array
 
     def schema(self) -> Schema:
@@ -28,7 +28,9 @@ class RecordBatch:
         return [name for name, _, _ in _native.schema_types(self._array)]
 
     def columns(self) -> list[Series]:
-        return [Series(name, array) for name, array in zip(self.column_names(), self._array.fields())]
+        return [
+            Series(name, array) for name, array in zip(self.column_names(), self._array.fields(), strict=True)
+        ]
 
     def get_column(self, name: str) -> Series:
         names = self.column_names()
@@ -37,7 +39,7 @@ class RecordBatch:
         return Series(name, self._array.fields()[names.index(name)])
 
     def to_pydict(self) -> dict[str, list[Any]]:
-        return dict(zip(self.column_names(), self._array.field_lists()))
+        return dict(zip(self.column_names(), self._array.field_lists(), strict=True))
 
     def to_pylist(self) -> list[dict[str, Any]]:
         return _rows(self.column_names(), self._array.field_lists(), len(self))
@@ -72,4 +74,4 @@ def _rows(names: list[str], columns: list[list[Any]], count: int) -> list[dict[s
     """Columns as a list of dicts."""
     if not columns:
         return [{} for _ in range(count)]
-    return [dict(zip(names, row)) for row in zip(*columns)]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]

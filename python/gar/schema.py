@@ -51,7 +51,7 @@ class Schema:
     @classmethod
     def _of(cls, frame: Any) -> Schema:
         names, types = frame.column_names(), frame.column_types()
-        made = cls([Field(name, DataType._known(text)) for name, text in zip(names, types)])
+        made = cls([Field(name, DataType._known(text)) for name, text in zip(names, types, strict=True)])
         made._arrow = frame
         return made
 

@@ -51,7 +51,7 @@ class Series:
     __module__ = "gar"
     __slots__ = ("_array", "_name")
 
-    def __init__(self, name: str, array: Any) -> None:
+    def __init__(self, name: str, array: _native.Array) -> None:
         self._name = name
         self._array = array
 

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Columns and batches to Arrow arrays. An exported array holds a reference to its column, so its buffers are shared; only
  * bitmaps that start inside a byte and texts with offsets are copied. */
-#include "arrow/abi.h"
-
 #include <string.h>
 
+#include "arrow/abi.h"
 #include "arrow/abi_priv.h"
 #include "arrow/gather.h"
 #include "base/alloc.h"
 
 /* What an exported column keeps alive. The buffer pointers follow in the same block. */
 struct exported_column {
-    struct gar_column *column; /* owned */
+    struct gar_column *column;    /* owned */
     struct gar_buffer *copies[4]; /* owned: validity, values, bytes, sizes; each may be NULL */
     const void *buffers[];
 };
@@ -28,8 +27,9 @@ static void release_column(struct ArrowArray *array)
 }
 
 /* A bitmap that starts at bit 0: shared when it begins at a byte, else copied to *copy. */
-static enum gar_status align_bits(const uint8_t *bits, int64_t offset, int64_t length, struct gar_memory *memory,
-                                  struct gar_buffer **copy, const void **out, struct gar_error *err)
+static enum gar_status align_bits(const uint8_t *bits, int64_t offset, int64_t length,
+                                  struct gar_memory *memory, struct gar_buffer **copy,
+                                  const void **out, struct gar_error *err)
 {
     if (bits == NULL || (offset & 7) == 0) {
         *out = bits == NULL ? NULL : bits + (offset >> 3);
@@ -46,7 +46,8 @@ static enum gar_status write_offsets(const struct gar_column *column, struct gar
                                      struct exported_column *own, struct gar_error *err)
 {
     const struct gar_string_view *views = column->values;
-    GAR_TRY(gar_buffer_new(memory, (column->length + 1) * (int64_t)sizeof(int64_t), &own->copies[1], err));
+    GAR_TRY(gar_buffer_new(memory, (column->length + 1) * (int64_t)sizeof(int64_t), &own->copies[1],
+                           err));
     int64_t *offsets = (int64_t *)(void *)own->copies[1]->data;
     int64_t total = 0;
     for (int64_t i = 0; i < column->length; i++) {
@@ -88,19 +89,21 @@ static enum gar_status write_views(const struct gar_column *column, struct gar_m
 
 /* Fills the buffers of a flat column. */
 static enum gar_status fill_buffers(const struct gar_column *column, enum gar_text_layout layout,
-                                    struct gar_memory *memory, struct exported_column *own, struct gar_error *err)
+                                    struct gar_memory *memory, struct exported_column *own,
+                                    struct gar_error *err)
 {
-    GAR_TRY(align_bits(column->validity, column->validity_offset, column->length, memory, &own->copies[0],
-                       &own->buffers[0], err));
+    GAR_TRY(align_bits(column->validity, column->validity_offset, column->length, memory,
+                       &own->copies[0], &own->buffers[0], err));
     if (column->type.id == GAR_BOOL) {
-        return align_bits(column->values, column->values_offset, column->length, memory, &own->copies[1],
-                          &own->buffers[1], err);
+        return align_bits(column->values, column->values_offset, column->length, memory,
+                          &own->copies[1], &own->buffers[1], err);
     }
     if (!gar_type_is_text(column->type)) {
         own->buffers[1] = column->values;
         return GAR_OK;
     }
-    return layout == GAR_TEXT_VIEWS ? write_views(column, memory, own, err) : write_offsets(column, memory, own, err);
+    return layout == GAR_TEXT_VIEWS ? write_views(column, memory, own, err)
+                                    : write_offsets(column, memory, own, err);
 }
 
 static int64_t buffer_count(const struct gar_column *column, enum gar_text_layout layout)
@@ -115,12 +118,14 @@ static int64_t buffer_count(const struct gar_column *column, enum gar_text_layou
 }
 
 enum gar_status gar_column_export(const struct gar_column *column, enum gar_text_layout layout,
-                                  struct gar_memory *memory, struct ArrowArray *out, struct gar_error *err)
+                                  struct gar_memory *memory, struct ArrowArray *out,
+                                  struct gar_error *err)
 {
     struct gar_column *flat = NULL;
     GAR_TRY(gar_column_flatten(column, memory, &flat, err));
     const int64_t count = buffer_count(flat, layout);
-    const int64_t bytes = (int64_t)sizeof(struct exported_column) + gar_max_i64(count, 1) * (int64_t)sizeof(void *);
+    const int64_t bytes =
+        (int64_t)sizeof(struct exported_column) + gar_max_i64(count, 1) * (int64_t)sizeof(void *);
     struct exported_column *own = gar_calloc(1, bytes);
     if (own == NULL) {
         gar_column_unref(flat);
@@ -165,7 +170,8 @@ static void release_batch(struct ArrowArray *array)
 }
 
 static enum gar_status export_gathered(const struct gar_batch *batch, enum gar_text_layout layout,
-                                       struct gar_memory *memory, struct ArrowArray *out, struct gar_error *err)
+                                       struct gar_memory *memory, struct ArrowArray *out,
+                                       struct gar_error *err)
 {
     const int64_t count = batch->schema->count;
     struct exported_batch *own = gar_calloc(1, (int64_t)sizeof *own);
@@ -199,7 +205,8 @@ static enum gar_status export_gathered(const struct gar_batch *batch, enum gar_t
 }
 
 enum gar_status gar_batch_export(const struct gar_batch *batch, enum gar_text_layout layout,
-                                 struct gar_memory *memory, struct ArrowArray *out, struct gar_error *err)
+                                 struct gar_memory *memory, struct ArrowArray *out,
+                                 struct gar_error *err)
 {
     struct gar_batch *full = NULL;
     GAR_TRY(gar_batch_gather(batch, memory, &full, err));

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrow format strings and schemas, read and written. Formats: Arrow C data interface, "Data type description". */
-#include "arrow/abi_priv.h"
-
 #include <stdio.h>
 #include <string.h>
 
+#include "arrow/abi_priv.h"
 #include "base/alloc.h"
 #include "base/number_text.h"
 #include "base/utf8.h"
 
 /* More is not metadata but a mistake. */
 #define METADATA_BYTES_MAX (INT64_C(64) << 20)
-#define CHILDREN_MAX 1000000
+#define CHILDREN_MAX       1000000
 
 /* ---- reading formats ---- */
 
-static enum gar_status refuse(const struct ArrowSchema *abi, const char *what, struct gar_error *err)
+static enum gar_status refuse(const struct ArrowSchema *abi, const char *what,
+                              struct gar_error *err)
 {
     char format[64];
     const char *text = abi->format != NULL ? abi->format : "";
-    return gar_error_set(err, GAR_ERR_UNSUPPORTED, "%s is not supported (Arrow format '%s')", what,
-                         gar_error_quote(text, (int64_t)strlen(text), format, (int64_t)sizeof format));
+    return gar_error_set(
+        err, GAR_ERR_UNSUPPORTED, "%s is not supported (Arrow format '%s')", what,
+        gar_error_quote(text, (int64_t)strlen(text), format, (int64_t)sizeof format));
 }
 
 static struct abi_format direct(struct gar_type type)
@@ -70,7 +71,8 @@ static bool read_unit(char letter, enum gar_time_unit *out)
 }
 
 /* tdD tdm tts ttm ttu ttn tss:zone ... tDs ... */
-static enum gar_status read_temporal(const struct ArrowSchema *abi, struct abi_format *out, struct gar_error *err)
+static enum gar_status read_temporal(const struct ArrowSchema *abi, struct abi_format *out,
+                                     struct gar_error *err)
 {
     const char *f = abi->format;
     enum gar_time_unit unit = GAR_SECOND;
@@ -133,7 +135,8 @@ static int32_t read_numbers(const char *text, int64_t numbers[3])
 }
 
 /* d:precision,scale[,bits] */
-static enum gar_status read_decimal(const struct ArrowSchema *abi, struct abi_format *out, struct gar_error *err)
+static enum gar_status read_decimal(const struct ArrowSchema *abi, struct abi_format *out,
+                                    struct gar_error *err)
 {
     int64_t n[3] = {0, 0, 128};
     const int32_t count = read_numbers(abi->format + 2, n);
@@ -154,8 +157,8 @@ static enum gar_status read_decimal(const struct ArrowSchema *abi, struct abi_fo
     return GAR_OK;
 }
 
-static enum gar_status read_nested(const struct ArrowSchema *abi, int32_t depth, struct abi_format *out,
-                                   struct gar_error *err)
+static enum gar_status read_nested(const struct ArrowSchema *abi, int32_t depth,
+                                   struct abi_format *out, struct gar_error *err)
 {
     switch (abi->format[1]) {
     case 'r': break;
@@ -168,8 +171,10 @@ static enum gar_status read_nested(const struct ArrowSchema *abi, int32_t depth,
     case 'u': return refuse(abi, "the nested type union", err);
     default: return refuse(abi, "this type", err);
     }
-    if (abi->n_children != 2 || abi->children == NULL || abi->children[0] == NULL || abi->children[1] == NULL) {
-        return gar_error_set(err, GAR_ERR_FORMAT, "a run-end encoded field without its two children");
+    if (abi->n_children != 2 || abi->children == NULL || abi->children[0] == NULL ||
+        abi->children[1] == NULL) {
+        return gar_error_set(err, GAR_ERR_FORMAT,
+                             "a run-end encoded field without its two children");
     }
     struct abi_format ends;
     struct abi_format values;
@@ -178,12 +183,13 @@ static enum gar_status read_nested(const struct ArrowSchema *abi, int32_t depth,
     if (ends.layout != ABI_DIRECT || !gar_type_is_signed(ends.type) || ends.type.id == GAR_INT8) {
         return gar_error_set(err, GAR_ERR_FORMAT, "run ends that are not int16, int32 or int64");
     }
-    *out = (struct abi_format){.type = values.type, .layout = ABI_RUN_END, .width = gar_type_width(ends.type)};
+    *out = (struct abi_format){
+        .type = values.type, .layout = ABI_RUN_END, .width = gar_type_width(ends.type)};
     return GAR_OK;
 }
 
-static enum gar_status read_dictionary(const struct ArrowSchema *abi, int32_t depth, struct abi_format *out,
-                                       struct gar_error *err)
+static enum gar_status read_dictionary(const struct ArrowSchema *abi, int32_t depth,
+                                       struct abi_format *out, struct gar_error *err)
 {
     struct abi_format index = {0};
     if (abi->format[0] == '\0' || abi->format[1] != '\0' || !read_simple(abi->format[0], &index) ||
@@ -199,12 +205,13 @@ static enum gar_status read_dictionary(const struct ArrowSchema *abi, int32_t de
     return GAR_OK;
 }
 
-enum gar_status abi_read_format(const struct ArrowSchema *abi, int32_t depth, struct abi_format *out,
-                                struct gar_error *err)
+enum gar_status abi_read_format(const struct ArrowSchema *abi, int32_t depth,
+                                struct abi_format *out, struct gar_error *err)
 {
     const char *f = abi->format;
     if (f == NULL || abi->release == NULL) {
-        return gar_error_set(err, GAR_ERR_FORMAT, "an Arrow schema without a format or already released");
+        return gar_error_set(err, GAR_ERR_FORMAT,
+                             "an Arrow schema without a format or already released");
     }
     if (depth > ABI_DEPTH_MAX) {
         return refuse(abi, "nesting this deep", err);
@@ -221,7 +228,8 @@ enum gar_status abi_read_format(const struct ArrowSchema *abi, int32_t depth, st
     }
     if (strncmp(f, "w:", 2) == 0) {
         int64_t width = 0;
-        if (gar_parse_i64(f + 2, (int64_t)strlen(f + 2), &width) != GAR_OK || width < 0 || width > INT32_MAX) {
+        if (gar_parse_i64(f + 2, (int64_t)strlen(f + 2), &width) != GAR_OK || width < 0 ||
+            width > INT32_MAX) {
             return refuse(abi, "this fixed-size binary", err);
         }
         *out = with_layout(GAR_BINARY, ABI_FIXED_BINARY, (int32_t)width);
@@ -263,7 +271,8 @@ int64_t abi_metadata_bytes(const char *metadata)
     return at;
 }
 
-enum gar_status gar_type_import(const struct ArrowSchema *abi, struct gar_type *out, struct gar_error *err)
+enum gar_status gar_type_import(const struct ArrowSchema *abi, struct gar_type *out,
+                                struct gar_error *err)
 {
     struct abi_format format;
     GAR_TRY(abi_read_format(abi, 0, &format, err));
@@ -271,14 +280,16 @@ enum gar_status gar_type_import(const struct ArrowSchema *abi, struct gar_type *
     return GAR_OK;
 }
 
-static enum gar_status import_field(const struct ArrowSchema *abi, struct gar_field *out, struct gar_error *err)
+static enum gar_status import_field(const struct ArrowSchema *abi, struct gar_field *out,
+                                    struct gar_error *err)
 {
     const char *name = abi->name != NULL ? abi->name : "";
     const enum gar_status status = gar_type_import(abi, &out->type, err);
     if (status < 0) {
         char quoted[128];
-        gar_error_prefix(err, "column '%s': ",
-                         gar_error_quote(name, (int64_t)strlen(name), quoted, (int64_t)sizeof quoted));
+        gar_error_prefix(
+            err, "column '%s': ",
+            gar_error_quote(name, (int64_t)strlen(name), quoted, (int64_t)sizeof quoted));
         return status;
     }
     out->name = (char *)(uintptr_t)name; /* borrowed; the schema copies it */
@@ -286,31 +297,38 @@ static enum gar_status import_field(const struct ArrowSchema *abi, struct gar_fi
     if (abi->metadata != NULL) {
         out->metadata_bytes = abi_metadata_bytes(abi->metadata);
         if (out->metadata_bytes < 0) {
-            return gar_error_set(err, GAR_ERR_FORMAT, "the metadata of an Arrow field is malformed");
+            return gar_error_set(err, GAR_ERR_FORMAT,
+                                 "the metadata of an Arrow field is malformed");
         }
         out->metadata = (char *)(uintptr_t)abi->metadata;
     }
     return GAR_OK;
 }
 
-enum gar_status gar_schema_import(const struct ArrowSchema *abi, struct gar_schema **out, struct gar_error *err)
+enum gar_status gar_schema_import(const struct ArrowSchema *abi, struct gar_schema **out,
+                                  struct gar_error *err)
 {
     if (abi->release == NULL || abi->format == NULL || strcmp(abi->format, "+s") != 0) {
-        return gar_error_set(err, GAR_ERR_TYPE,
-                             "expected Arrow data with named columns (a struct), got an array of format '%s'",
-                             abi->release != NULL && abi->format != NULL ? abi->format : "released");
+        return gar_error_set(
+            err, GAR_ERR_TYPE,
+            "expected Arrow data with named columns (a struct), got an array of format '%s'",
+            abi->release != NULL && abi->format != NULL ? abi->format : "released");
     }
-    if (abi->n_children < 0 || abi->n_children > CHILDREN_MAX || (abi->n_children > 0 && abi->children == NULL)) {
-        return gar_error_set(err, GAR_ERR_FORMAT, "an Arrow schema of %lld columns", (long long)abi->n_children);
+    if (abi->n_children < 0 || abi->n_children > CHILDREN_MAX ||
+        (abi->n_children > 0 && abi->children == NULL)) {
+        return gar_error_set(err, GAR_ERR_FORMAT, "an Arrow schema of %lld columns",
+                             (long long)abi->n_children);
     }
-    struct gar_field *fields = gar_calloc(gar_max_i64(abi->n_children, 1), (int64_t)sizeof fields[0]);
+    struct gar_field *fields =
+        gar_calloc(gar_max_i64(abi->n_children, 1), (int64_t)sizeof fields[0]);
     if (fields == NULL) {
         return gar_error_nomem(err, abi->n_children * (int64_t)sizeof fields[0]);
     }
     enum gar_status status = GAR_OK;
     for (int64_t i = 0; i < abi->n_children && status >= 0; i++) {
         status = abi->children[i] == NULL
-                     ? gar_error_set(err, GAR_ERR_FORMAT, "an Arrow schema without its child %lld", (long long)i)
+                     ? gar_error_set(err, GAR_ERR_FORMAT, "an Arrow schema without its child %lld",
+                                     (long long)i)
                      : import_field(abi->children[i], &fields[i], err);
     }
     if (status >= 0) {
@@ -322,13 +340,15 @@ enum gar_status gar_schema_import(const struct ArrowSchema *abi, struct gar_sche
 
 /* ---- writing ---- */
 
-void abi_write_format(struct gar_type type, enum gar_text_layout layout, char *out, int64_t out_bytes)
+void abi_write_format(struct gar_type type, enum gar_text_layout layout, char *out,
+                      int64_t out_bytes)
 {
     static const char units[] = "smun";
     static const char *const simple[GAR_TYPE_ID_COUNT] = {
-        [GAR_NULL] = "n",    [GAR_BOOL] = "b",   [GAR_INT8] = "c",    [GAR_INT16] = "s",   [GAR_INT32] = "i",
-        [GAR_INT64] = "l",   [GAR_UINT8] = "C",  [GAR_UINT16] = "S",  [GAR_UINT32] = "I",  [GAR_UINT64] = "L",
-        [GAR_FLOAT32] = "f", [GAR_FLOAT64] = "g", [GAR_STRING] = "vu", [GAR_BINARY] = "vz", [GAR_DATE] = "tdD",
+        [GAR_NULL] = "n",    [GAR_BOOL] = "b",    [GAR_INT8] = "c",    [GAR_INT16] = "s",
+        [GAR_INT32] = "i",   [GAR_INT64] = "l",   [GAR_UINT8] = "C",   [GAR_UINT16] = "S",
+        [GAR_UINT32] = "I",  [GAR_UINT64] = "L",  [GAR_FLOAT32] = "f", [GAR_FLOAT64] = "g",
+        [GAR_STRING] = "vu", [GAR_BINARY] = "vz", [GAR_DATE] = "tdD",
     };
     const char unit = units[type.unit & 3];
     const size_t room = (size_t)out_bytes;
@@ -373,7 +393,8 @@ static void release_schema(struct ArrowSchema *abi)
 }
 
 /* A releasable field without children. */
-static enum gar_status start_schema(const char *name, int64_t flags, struct ArrowSchema *out, struct gar_error *err)
+static enum gar_status start_schema(const char *name, int64_t flags, struct ArrowSchema *out,
+                                    struct gar_error *err)
 {
     struct exported_schema *own = gar_calloc(1, (int64_t)sizeof *own);
     if (own == NULL) {
@@ -384,13 +405,17 @@ static enum gar_status start_schema(const char *name, int64_t flags, struct Arro
         gar_free(own);
         return gar_error_nomem(err, (int64_t)strlen(name));
     }
-    *out = (struct ArrowSchema){
-        .format = own->format, .name = own->name, .flags = flags, .release = release_schema, .private_data = own};
+    *out = (struct ArrowSchema){.format = own->format,
+                                .name = own->name,
+                                .flags = flags,
+                                .release = release_schema,
+                                .private_data = own};
     return GAR_OK;
 }
 
-enum gar_status gar_type_export(struct gar_type type, const char *name, bool nullable, enum gar_text_layout layout,
-                                struct ArrowSchema *out, struct gar_error *err)
+enum gar_status gar_type_export(struct gar_type type, const char *name, bool nullable,
+                                enum gar_text_layout layout, struct ArrowSchema *out,
+                                struct gar_error *err)
 {
     GAR_TRY(start_schema(name, nullable ? ARROW_FLAG_NULLABLE : 0, out, err));
     struct exported_schema *own = out->private_data;
@@ -423,7 +448,8 @@ enum gar_status gar_schema_export(const struct gar_schema *schema, enum gar_text
     struct exported_schema *own = top.private_data;
     memcpy(own->format, "+s", 3);
     own->children = gar_calloc(gar_max_i64(schema->count, 1), (int64_t)sizeof own->children[0]);
-    own->child_pointers = gar_calloc(gar_max_i64(schema->count, 1), (int64_t)sizeof own->child_pointers[0]);
+    own->child_pointers =
+        gar_calloc(gar_max_i64(schema->count, 1), (int64_t)sizeof own->child_pointers[0]);
     enum gar_status status = GAR_OK;
     if (own->children == NULL || own->child_pointers == NULL) {
         status = gar_error_nomem(err, schema->count * (int64_t)sizeof own->children[0]);

@@ -4,10 +4,9 @@
  * The moved ArrowArray lives in one counted holder; every buffer that is shared keeps a reference to it, and the last one calls
  * the producer's release. The C data interface says nothing of buffer sizes, so a producer's lengths are the only bounds:
  * they are checked for sense, and every offset, view, code and run end is checked against them before it is used. */
-#include "arrow/abi.h"
-
 #include <string.h>
 
+#include "arrow/abi.h"
 #include "arrow/abi_priv.h"
 #include "arrow/gather.h"
 #include "arrow/refs_priv.h"
@@ -15,7 +14,7 @@
 #include "base/utf8.h"
 
 /* Row counts and offsets beyond this are lies. */
-#define ROWS_MAX (INT64_C(1) << 48)
+#define ROWS_MAX       (INT64_C(1) << 48)
 #define VIEW_BYTES_MAX INT64_C(0x7fffffff)
 
 struct holder {
@@ -36,8 +35,8 @@ struct span {
 };
 
 static enum gar_status import_rows(const struct import *in, const struct ArrowSchema *abi,
-                                   const struct ArrowArray *array, int64_t offset, int64_t length, int32_t depth,
-                                   struct gar_column **out, struct gar_error *err);
+                                   const struct ArrowArray *array, int64_t offset, int64_t length,
+                                   int32_t depth, struct gar_column **out, struct gar_error *err);
 
 /* ---- the holder ---- */
 
@@ -50,7 +49,8 @@ static void unref_holder(void *context)
     }
 }
 
-static enum gar_status take_array(struct ArrowArray *array, struct holder **out, struct gar_error *err)
+static enum gar_status take_array(struct ArrowArray *array, struct holder **out,
+                                  struct gar_error *err)
 {
     if (array->release == NULL) {
         return gar_error_set(err, GAR_ERR_FORMAT, "an Arrow array that is already released");
@@ -69,8 +69,8 @@ static enum gar_status take_array(struct ArrowArray *array, struct holder **out,
 }
 
 /* A buffer over the producer's memory. */
-static enum gar_status share(const struct import *in, const void *data, int64_t bytes, struct gar_buffer **out,
-                             struct gar_error *err)
+static enum gar_status share(const struct import *in, const void *data, int64_t bytes,
+                             struct gar_buffer **out, struct gar_error *err)
 {
     GAR_TRY(gar_buffer_new_foreign(data, bytes, unref_holder, in->holder, out, err));
     ref_add(&in->holder->refs);
@@ -85,7 +85,8 @@ static enum gar_status malformed(struct gar_error *err, const char *what)
 }
 
 /* Buffer i, which must be there when rows are. */
-static enum gar_status need_buffer(const struct span *s, int64_t i, const void **out, struct gar_error *err)
+static enum gar_status need_buffer(const struct span *s, int64_t i, const void **out,
+                                   struct gar_error *err)
 {
     if (s->array->n_buffers <= i || s->array->buffers == NULL) {
         return malformed(err, "too few buffers for its type");
@@ -103,8 +104,8 @@ static bool is_aligned(const void *p, int32_t width)
 }
 
 /* Validity of the span, shared; no buffer when every row is valid. */
-static enum gar_status import_validity(const struct import *in, const struct span *s, struct gar_column_parts *parts,
-                                       struct gar_error *err)
+static enum gar_status import_validity(const struct import *in, const struct span *s,
+                                       struct gar_column_parts *parts, struct gar_error *err)
 {
     const struct ArrowArray *a = s->array;
     const void *bits = a->n_buffers > 0 && a->buffers != NULL ? a->buffers[0] : NULL;
@@ -126,7 +127,8 @@ static enum gar_status import_validity(const struct import *in, const struct spa
 
 static bool row_is_null(const struct gar_column_parts *parts, int64_t i)
 {
-    return parts->validity != NULL && !gar_bit_get(parts->validity->data, parts->validity_offset + i);
+    return parts->validity != NULL &&
+           !gar_bit_get(parts->validity->data, parts->validity_offset + i);
 }
 
 /* ---- fixed-width values ---- */
@@ -144,12 +146,13 @@ static enum gar_status import_direct(const struct import *in, const struct span 
         return share(in, data, (s->start + s->length) * width, &parts->values, err);
     }
     GAR_TRY(gar_buffer_new(in->memory, s->length * width, &parts->values, err));
-    memcpy(parts->values->data, (const uint8_t *)data + s->start * width, (size_t)(s->length * width));
+    memcpy(parts->values->data, (const uint8_t *)data + s->start * width,
+           (size_t)(s->length * width));
     return GAR_OK;
 }
 
-static enum gar_status import_bool(const struct import *in, const struct span *s, struct gar_column_parts *parts,
-                                   struct gar_error *err)
+static enum gar_status import_bool(const struct import *in, const struct span *s,
+                                   struct gar_column_parts *parts, struct gar_error *err)
 {
     const void *data = NULL;
     GAR_TRY(need_buffer(s, 1, &data, err));
@@ -205,8 +208,9 @@ static enum gar_status convert_dates(const uint8_t *from, int32_t *to, int64_t n
         const int64_t days = ms / day_ms - (ms % day_ms < 0 ? 1 : 0);
         const bool fits = days >= INT32_MIN && days <= INT32_MAX;
         if (!fits && !row_is_null(parts, i)) {
-            return gar_error_set(err, GAR_ERR_OVERFLOW, "date64 value %lld at row %lld is beyond a date",
-                                 (long long)ms, (long long)i);
+            return gar_error_set(err, GAR_ERR_OVERFLOW,
+                                 "date64 value %lld at row %lld is beyond a date", (long long)ms,
+                                 (long long)i);
         }
         to[i] = fits ? (int32_t)days : 0;
     }
@@ -243,7 +247,8 @@ static enum gar_status convert_decimals(const uint8_t *from, gar_i128 *to, int64
             memcpy(&high, p + 16, sizeof high);
             if (high != (low < 0 ? -1 : 0) && !row_is_null(parts, i)) {
                 return gar_error_set(err, GAR_ERR_OVERFLOW,
-                                     "a decimal256 with more than 38 digits at row %lld", (long long)i);
+                                     "a decimal256 with more than 38 digits at row %lld",
+                                     (long long)i);
             }
             to[i] = low;
         }
@@ -251,12 +256,14 @@ static enum gar_status convert_decimals(const uint8_t *from, gar_i128 *to, int64
     return GAR_OK;
 }
 
-static enum gar_status import_converted(const struct import *in, const struct span *s, const struct abi_format *format,
+static enum gar_status import_converted(const struct import *in, const struct span *s,
+                                        const struct abi_format *format,
                                         struct gar_column_parts *parts, struct gar_error *err)
 {
     const void *data = NULL;
     GAR_TRY(need_buffer(s, 1, &data, err));
-    GAR_TRY(gar_buffer_new(in->memory, s->length * gar_type_width(parts->type), &parts->values, err));
+    GAR_TRY(
+        gar_buffer_new(in->memory, s->length * gar_type_width(parts->type), &parts->values, err));
     if (s->length == 0) {
         return GAR_OK;
     }
@@ -309,17 +316,19 @@ struct text_import {
 };
 
 /* Makes sure [begin, begin + size) lies in the newest buffer. */
-static enum gar_status cover(struct text_import *t, int64_t begin, int64_t size, struct gar_error *err)
+static enum gar_status cover(struct text_import *t, int64_t begin, int64_t size,
+                             struct gar_error *err)
 {
     if (t->count > 0 && begin + size - t->base <= VIEW_BYTES_MAX) {
         return GAR_OK;
     }
     if (size > VIEW_BYTES_MAX) {
-        return gar_error_set(err, GAR_ERR_OVERFLOW, "a text of %lld bytes; the limit is %lld", (long long)size,
-                             (long long)VIEW_BYTES_MAX);
+        return gar_error_set(err, GAR_ERR_OVERFLOW, "a text of %lld bytes; the limit is %lld",
+                             (long long)size, (long long)VIEW_BYTES_MAX);
     }
     void *items = t->buffers;
-    GAR_TRY(gar_grow(&items, &t->capacity, (int64_t)t->count + 1, (int64_t)sizeof t->buffers[0], err));
+    GAR_TRY(
+        gar_grow(&items, &t->capacity, (int64_t)t->count + 1, (int64_t)sizeof t->buffers[0], err));
     t->buffers = items;
     const int64_t bytes = gar_min_i64(t->end - begin, VIEW_BYTES_MAX);
     GAR_TRY(share(t->in, t->data + begin, bytes, &t->buffers[t->count], err));
@@ -342,12 +351,14 @@ static int64_t offset_at(const void *offsets, int32_t width, int64_t i)
 
 static enum gar_status bad_utf8(struct gar_error *err, int64_t row)
 {
-    return gar_error_set(err, GAR_ERR_FORMAT,
-                         "the string at row %lld is not valid UTF-8; import it as binary to keep the bytes",
-                         (long long)row);
+    return gar_error_set(
+        err, GAR_ERR_FORMAT,
+        "the string at row %lld is not valid UTF-8; import it as binary to keep the bytes",
+        (long long)row);
 }
 
-static enum gar_status check_offsets(const struct span *s, const void *offsets, int32_t width, struct gar_error *err)
+static enum gar_status check_offsets(const struct span *s, const void *offsets, int32_t width,
+                                     struct gar_error *err)
 {
     int64_t last = offset_at(offsets, width, s->start);
     if (last < 0 || last > ROWS_MAX) {
@@ -369,8 +380,9 @@ static bool whole_is_utf8(const uint8_t *data, int64_t begin, int64_t end)
     return end == begin || gar_utf8_valid(data + begin, end - begin);
 }
 
-static enum gar_status fill_views(struct text_import *t, const struct span *s, const void *offsets, int32_t width,
-                                  const struct gar_column_parts *parts, struct gar_error *err)
+static enum gar_status fill_views(struct text_import *t, const struct span *s, const void *offsets,
+                                  int32_t width, const struct gar_column_parts *parts,
+                                  struct gar_error *err)
 {
     struct gar_string_view *views = (struct gar_string_view *)(void *)parts->values->data;
     const int64_t first = offset_at(offsets, width, s->start);
@@ -385,15 +397,18 @@ static enum gar_status fill_views(struct text_import *t, const struct span *s, c
             memset(&views[i], 0, sizeof views[i]);
         } else {
             if (is_string && size > 0 &&
-                (all_good ? (bytes[0] & 0xC0u) == 0x80u || (end < t->end && (t->data[end] & 0xC0u) == 0x80u)
+                (all_good ? (bytes[0] & 0xC0u) == 0x80u ||
+                                (end < t->end && (t->data[end] & 0xC0u) == 0x80u)
                           : !gar_utf8_valid(bytes, size))) {
                 return bad_utf8(err, i);
             }
             if (size <= GAR_VIEW_INLINE_BYTES) {
-                views[i] = short_view(bytes, (int32_t)size, size > 0 && t->end - begin >= GAR_VIEW_INLINE_BYTES);
+                views[i] = short_view(bytes, (int32_t)size,
+                                      size > 0 && t->end - begin >= GAR_VIEW_INLINE_BYTES);
             } else {
                 GAR_TRY(cover(t, begin, size, err));
-                views[i] = gar_view_make(bytes, (int32_t)size, t->count - 1, (int32_t)(begin - t->base));
+                views[i] =
+                    gar_view_make(bytes, (int32_t)size, t->count - 1, (int32_t)(begin - t->base));
             }
         }
         begin = end;
@@ -414,7 +429,8 @@ static enum gar_status import_offsets(const struct import *in, const struct span
     const void *offsets = NULL;
     const void *data = NULL;
     GAR_TRY(need_buffer(s, 1, &offsets, err));
-    GAR_TRY(gar_buffer_new(in->memory, s->length * (int64_t)sizeof(struct gar_string_view), &parts->values, err));
+    GAR_TRY(gar_buffer_new(in->memory, s->length * (int64_t)sizeof(struct gar_string_view),
+                           &parts->values, err));
     if (s->length == 0) {
         return GAR_OK;
     }
@@ -433,13 +449,14 @@ static enum gar_status import_offsets(const struct import *in, const struct span
     return status;
 }
 
-static enum gar_status import_fixed_binary(const struct import *in, const struct span *s, int32_t width,
-                                           struct gar_column_parts *parts, struct gar_error *err)
+static enum gar_status import_fixed_binary(const struct import *in, const struct span *s,
+                                           int32_t width, struct gar_column_parts *parts,
+                                           struct gar_error *err)
 {
     const void *data = NULL;
     GAR_TRY(need_buffer(s, 1, &data, err));
-    GAR_TRY(gar_buffer_new_zeroed(in->memory, s->length * (int64_t)sizeof(struct gar_string_view), &parts->values,
-                                  err));
+    GAR_TRY(gar_buffer_new_zeroed(in->memory, s->length * (int64_t)sizeof(struct gar_string_view),
+                                  &parts->values, err));
     struct gar_string_view *views = (struct gar_string_view *)(void *)parts->values->data;
     struct text_import t = {.in = in, .data = data, .end = (s->start + s->length) * width};
     enum gar_status status = GAR_OK;
@@ -464,7 +481,8 @@ static enum gar_status import_fixed_binary(const struct import *in, const struct
 enum view_fault { VIEW_GOOD, VIEW_UNTIDY, VIEW_OUTSIDE, VIEW_NOT_UTF8 };
 
 /* UNTIDY: right bytes, but padding or prefix differ from what equality relies on. */
-static enum view_fault judge_view(const struct gar_string_view *v, const struct gar_column_parts *parts)
+static enum view_fault judge_view(const struct gar_string_view *v,
+                                  const struct gar_column_parts *parts)
 {
     if (v->size < 0) {
         return VIEW_OUTSIDE;
@@ -489,11 +507,12 @@ static enum view_fault judge_view(const struct gar_string_view *v, const struct 
 }
 
 /* The same views with tidy padding and prefixes and zero under nulls. */
-static enum gar_status tidy_views(const struct import *in, const struct span *s, const uint8_t *from,
-                                  struct gar_column_parts *parts, struct gar_error *err)
+static enum gar_status tidy_views(const struct import *in, const struct span *s,
+                                  const uint8_t *from, struct gar_column_parts *parts,
+                                  struct gar_error *err)
 {
-    GAR_TRY(gar_buffer_new_zeroed(in->memory, s->length * (int64_t)sizeof(struct gar_string_view), &parts->values,
-                                  err));
+    GAR_TRY(gar_buffer_new_zeroed(in->memory, s->length * (int64_t)sizeof(struct gar_string_view),
+                                  &parts->values, err));
     struct gar_string_view *views = (struct gar_string_view *)(void *)parts->values->data;
     for (int64_t i = 0; i < s->length; i++) {
         if (row_is_null(parts, i)) {
@@ -503,8 +522,8 @@ static enum gar_status tidy_views(const struct import *in, const struct span *s,
         memcpy(&v, from + i * (int64_t)sizeof v, sizeof v);
         views[i] = v.size <= GAR_VIEW_INLINE_BYTES
                        ? short_view(v.inlined, v.size, true)
-                       : gar_view_make(parts->data[v.far.buffer]->data + v.far.offset, v.size, v.far.buffer,
-                                       v.far.offset);
+                       : gar_view_make(parts->data[v.far.buffer]->data + v.far.offset, v.size,
+                                       v.far.buffer, v.far.offset);
     }
     return GAR_OK;
 }
@@ -539,8 +558,8 @@ static enum gar_status share_view_data(const struct import *in, const struct Arr
     return GAR_OK;
 }
 
-static enum gar_status import_views(const struct import *in, const struct span *s, struct gar_column_parts *parts,
-                                    struct gar_error *err)
+static enum gar_status import_views(const struct import *in, const struct span *s,
+                                    struct gar_column_parts *parts, struct gar_error *err)
 {
     const void *data = NULL;
     GAR_TRY(need_buffer(s, 1, &data, err));
@@ -548,7 +567,8 @@ static enum gar_status import_views(const struct import *in, const struct span *
     if (s->length == 0) {
         return gar_buffer_new(in->memory, 0, &parts->values, err);
     }
-    const uint8_t *from = (const uint8_t *)data + s->start * (int64_t)sizeof(struct gar_string_view);
+    const uint8_t *from =
+        (const uint8_t *)data + s->start * (int64_t)sizeof(struct gar_string_view);
     bool tidy = is_aligned(data, (int32_t)sizeof(int64_t));
     for (int64_t i = 0; i < s->length; i++) {
         struct gar_string_view v;
@@ -557,11 +577,13 @@ static enum gar_status import_views(const struct import *in, const struct span *
         if (fault != VIEW_GOOD) {
             tidy = false;
             if (fault != VIEW_UNTIDY && !row_is_null(parts, i)) {
-                return fault == VIEW_OUTSIDE ? gar_error_set(err, GAR_ERR_FORMAT,
-                                                             "malformed Arrow array: the text at row %lld lies outside "
-                                                             "its buffers",
-                                                             (long long)i)
-                                             : bad_utf8(err, i);
+                return fault == VIEW_OUTSIDE
+                           ? gar_error_set(
+                                 err, GAR_ERR_FORMAT,
+                                 "malformed Arrow array: the text at row %lld lies outside "
+                                 "its buffers",
+                                 (long long)i)
+                           : bad_utf8(err, i);
             }
         }
     }
@@ -569,7 +591,8 @@ static enum gar_status import_views(const struct import *in, const struct span *
         return tidy_views(in, s, from, parts, err);
     }
     parts->values_offset = s->start;
-    return share(in, data, (s->start + s->length) * (int64_t)sizeof(struct gar_string_view), &parts->values, err);
+    return share(in, data, (s->start + s->length) * (int64_t)sizeof(struct gar_string_view),
+                 &parts->values, err);
 }
 
 /* ---- dictionaries and runs ---- */
@@ -589,7 +612,9 @@ static int64_t index_at(const uint8_t *data, const struct abi_format *format, in
         memcpy(&v, data + 4 * i, sizeof v);
         return format->is_unsigned ? (int64_t)(uint32_t)v : v;
     }
-    default: return offset_at(data, 8, i); /* a uint64 beyond int64 is negative here, so out of range as well */
+    default:
+        return offset_at(data, 8,
+                         i); /* a uint64 beyond int64 is negative here, so out of range as well */
     }
 }
 
@@ -607,18 +632,20 @@ static enum gar_status read_indices(const struct span *s, const struct abi_forma
         }
         rows[i] = index_at(data, format, s->start + i);
         if (rows[i] < 0 || rows[i] >= dictionary_rows) {
-            return gar_error_set(err, GAR_ERR_FORMAT,
-                                 "malformed Arrow array: index %lld at row %lld in a dictionary of %lld entries",
-                                 (long long)rows[i], (long long)i, (long long)dictionary_rows);
+            return gar_error_set(
+                err, GAR_ERR_FORMAT,
+                "malformed Arrow array: index %lld at row %lld in a dictionary of %lld entries",
+                (long long)rows[i], (long long)i, (long long)dictionary_rows);
         }
     }
     return GAR_OK;
 }
 
 /* rows (int64) -> DICTIONARY column over a flat dictionary without nulls. Takes no reference of `dictionary`. */
-static enum gar_status make_dictionary(const struct import *in, const int64_t *rows, const struct span *s,
-                                       struct gar_column_parts *parts, struct gar_column *dictionary,
-                                       struct gar_column **out, struct gar_error *err)
+static enum gar_status make_dictionary(const struct import *in, const int64_t *rows,
+                                       const struct span *s, struct gar_column_parts *parts,
+                                       struct gar_column *dictionary, struct gar_column **out,
+                                       struct gar_error *err)
 {
     struct gar_buffer *codes = NULL;
     struct gar_buffer *validity = NULL;
@@ -631,7 +658,8 @@ static enum gar_status make_dictionary(const struct import *in, const int64_t *r
     if (parts->validity != NULL) { /* the column's bitmap starts at bit 0 */
         status = gar_buffer_new(in->memory, gar_bits_bytes(s->length), &validity, err);
         if (status >= 0) {
-            gar_bits_copy(validity->data, 0, parts->validity->data, parts->validity_offset, s->length);
+            gar_bits_copy(validity->data, 0, parts->validity->data, parts->validity_offset,
+                          s->length);
         }
     }
     if (status >= 0) {
@@ -649,9 +677,10 @@ static enum gar_status make_dictionary(const struct import *in, const int64_t *r
     return status;
 }
 
-static enum gar_status import_dictionary(const struct import *in, const struct ArrowSchema *abi, const struct span *s,
-                                         const struct abi_format *format, struct gar_column_parts *parts,
-                                         int32_t depth, struct gar_column **out, struct gar_error *err)
+static enum gar_status import_dictionary(const struct import *in, const struct ArrowSchema *abi,
+                                         const struct span *s, const struct abi_format *format,
+                                         struct gar_column_parts *parts, int32_t depth,
+                                         struct gar_column **out, struct gar_error *err)
 {
     const struct ArrowArray *entries = s->array->dictionary;
     if (entries == NULL) {
@@ -660,7 +689,8 @@ static enum gar_status import_dictionary(const struct import *in, const struct A
     struct gar_column *imported = NULL;
     struct gar_column *dictionary = NULL;
     struct gar_buffer *rows = NULL;
-    enum gar_status status = import_rows(in, abi->dictionary, entries, 0, entries->length, depth + 1, &imported, err);
+    enum gar_status status =
+        import_rows(in, abi->dictionary, entries, 0, entries->length, depth + 1, &imported, err);
     if (status >= 0) {
         status = gar_column_flatten(imported, in->memory, &dictionary, err);
     }
@@ -694,8 +724,8 @@ static int64_t run_end_at(const void *ends, int32_t width, int64_t i)
 }
 
 /* The value row of each row of the span. */
-static enum gar_status expand_runs(const struct span *s, const struct span *ends, int32_t width, int64_t value_rows,
-                                   int64_t *rows, struct gar_error *err)
+static enum gar_status expand_runs(const struct span *s, const struct span *ends, int32_t width,
+                                   int64_t value_rows, int64_t *rows, struct gar_error *err)
 {
     const void *data = NULL;
     GAR_TRY(need_buffer(ends, 1, &data, err));
@@ -714,31 +744,35 @@ static enum gar_status expand_runs(const struct span *s, const struct span *ends
     return done == s->length ? GAR_OK : malformed(err, "runs that end before the last row");
 }
 
-static enum gar_status import_runs(const struct import *in, const struct ArrowSchema *abi, const struct span *s,
-                                   int32_t width, int32_t depth, struct gar_column **out, struct gar_error *err)
+static enum gar_status import_runs(const struct import *in, const struct ArrowSchema *abi,
+                                   const struct span *s, int32_t width, int32_t depth,
+                                   struct gar_column **out, struct gar_error *err)
 {
     const struct ArrowArray *a = s->array;
-    if (a->n_children != 2 || a->children == NULL || a->children[0] == NULL || a->children[1] == NULL) {
+    if (a->n_children != 2 || a->children == NULL || a->children[0] == NULL ||
+        a->children[1] == NULL) {
         return malformed(err, "run-end encoding without its two children");
     }
     const struct ArrowArray *ends = a->children[0];
-    if (ends->length < 0 || ends->length > ROWS_MAX || ends->offset < 0 || ends->offset > ROWS_MAX) {
+    if (ends->length < 0 || ends->length > ROWS_MAX || ends->offset < 0 ||
+        ends->offset > ROWS_MAX) {
         return malformed(err, "impossible length or offset");
     }
     const struct span end_span = {ends, ends->offset, ends->length};
     struct gar_column *values = NULL;
     struct gar_buffer *rows = NULL;
-    enum gar_status status =
-        import_rows(in, abi->children[1], a->children[1], 0, a->children[1]->length, depth + 1, &values, err);
+    enum gar_status status = import_rows(in, abi->children[1], a->children[1], 0,
+                                         a->children[1]->length, depth + 1, &values, err);
     if (status >= 0) {
         status = gar_buffer_new(in->memory, s->length * (int64_t)sizeof(int64_t), &rows, err);
     }
     if (status >= 0) {
-        status = expand_runs(s, &end_span, width, values->length, (int64_t *)(void *)rows->data, err);
+        status =
+            expand_runs(s, &end_span, width, values->length, (int64_t *)(void *)rows->data, err);
     }
     if (status >= 0) {
-        status = gar_column_gather_i64(values, (const int64_t *)(const void *)rows->data, s->length, in->memory, out,
-                                       err);
+        status = gar_column_gather_i64(values, (const int64_t *)(const void *)rows->data, s->length,
+                                       in->memory, out, err);
     }
     gar_buffer_unref(rows);
     gar_column_unref(values);
@@ -747,8 +781,9 @@ static enum gar_status import_runs(const struct import *in, const struct ArrowSc
 
 /* ---- one column ---- */
 
-static enum gar_status import_flat(const struct import *in, const struct span *s, const struct abi_format *format,
-                                   struct gar_column_parts *parts, struct gar_error *err)
+static enum gar_status import_flat(const struct import *in, const struct span *s,
+                                   const struct abi_format *format, struct gar_column_parts *parts,
+                                   struct gar_error *err)
 {
     switch (format->layout) {
     case ABI_BOOL: return import_bool(in, s, parts, err);
@@ -787,8 +822,9 @@ static enum gar_status check_values(struct gar_column *column, struct gar_error 
     return gar_column_validate(column, err);
 }
 
-static enum gar_status import_plain(const struct import *in, const struct span *s, const struct abi_format *format,
-                                    struct gar_column_parts *parts, struct gar_column **out, struct gar_error *err)
+static enum gar_status import_plain(const struct import *in, const struct span *s,
+                                    const struct abi_format *format, struct gar_column_parts *parts,
+                                    struct gar_column **out, struct gar_error *err)
 {
     GAR_TRY(import_flat(in, s, format, parts, err));
     struct gar_column *column = NULL;
@@ -805,17 +841,18 @@ static enum gar_status import_plain(const struct import *in, const struct span *
 }
 
 static enum gar_status import_rows(const struct import *in, const struct ArrowSchema *abi,
-                                   const struct ArrowArray *array, int64_t offset, int64_t length, int32_t depth,
-                                   struct gar_column **out, struct gar_error *err)
+                                   const struct ArrowArray *array, int64_t offset, int64_t length,
+                                   int32_t depth, struct gar_column **out, struct gar_error *err)
 {
     struct abi_format format;
     GAR_TRY(abi_read_format(abi, depth, &format, err));
-    if (array->length < 0 || array->length > ROWS_MAX || array->offset < 0 || array->offset > ROWS_MAX ||
-        array->null_count < -1 || array->n_buffers < 0) {
+    if (array->length < 0 || array->length > ROWS_MAX || array->offset < 0 ||
+        array->offset > ROWS_MAX || array->null_count < -1 || array->n_buffers < 0) {
         return malformed(err, "impossible length, offset or count");
     }
     if (offset < 0 || length < 0 || offset > array->length - length) {
-        return gar_error_set(err, GAR_ERR_FORMAT, "malformed Arrow array: %lld rows where %lld are needed",
+        return gar_error_set(err, GAR_ERR_FORMAT,
+                             "malformed Arrow array: %lld rows where %lld are needed",
                              (long long)array->length, (long long)(offset + length));
     }
     const struct span s = {array, array->offset + offset, length};
@@ -829,8 +866,9 @@ static enum gar_status import_rows(const struct import *in, const struct ArrowSc
     }
     status = import_validity(in, &s, &parts, err);
     if (status >= 0) {
-        status = format.layout == ABI_DICTIONARY ? import_dictionary(in, abi, &s, &format, &parts, depth, out, err)
-                                                 : import_plain(in, &s, &format, &parts, out, err);
+        status = format.layout == ABI_DICTIONARY
+                     ? import_dictionary(in, abi, &s, &format, &parts, depth, out, err)
+                     : import_plain(in, &s, &format, &parts, out, err);
     }
     destroy_parts(&parts);
     return status;
@@ -838,36 +876,40 @@ static enum gar_status import_rows(const struct import *in, const struct ArrowSc
 
 /* ---- entries ---- */
 
-enum gar_status gar_column_import(const struct ArrowSchema *abi, struct ArrowArray *array, struct gar_memory *memory,
-                                  struct gar_column **out, struct gar_error *err)
+enum gar_status gar_column_import(const struct ArrowSchema *abi, struct ArrowArray *array,
+                                  struct gar_memory *memory, struct gar_column **out,
+                                  struct gar_error *err)
 {
     struct holder *holder = NULL;
     GAR_TRY(take_array(array, &holder, err));
     const struct import in = {holder, memory};
-    const enum gar_status status = import_rows(&in, abi, &holder->array, 0, holder->array.length, 0, out, err);
+    const enum gar_status status =
+        import_rows(&in, abi, &holder->array, 0, holder->array.length, 0, out, err);
     unref_holder(holder);
     return status;
 }
 
 /* A record batch is a struct whose own rows are all valid. */
-static enum gar_status check_top(const struct ArrowSchema *abi, const struct ArrowArray *a, int64_t columns,
-                                 struct gar_error *err)
+static enum gar_status check_top(const struct ArrowSchema *abi, const struct ArrowArray *a,
+                                 int64_t columns, struct gar_error *err)
 {
     if (a->length < 0 || a->length > ROWS_MAX || a->offset < 0 || a->offset > ROWS_MAX ||
-        a->n_children != columns || abi->n_children != columns || (columns > 0 && a->children == NULL)) {
+        a->n_children != columns || abi->n_children != columns ||
+        (columns > 0 && a->children == NULL)) {
         return malformed(err, "length, offset or number of columns differ from its schema");
     }
     if (a->n_buffers > 0 && a->buffers != NULL && a->buffers[0] != NULL && a->null_count != 0 &&
         gar_bits_count(a->buffers[0], a->offset, a->length) != a->length) {
-        return gar_error_set(err, GAR_ERR_UNSUPPORTED, "whole rows that are null (a struct with nulls) are not "
-                                                       "supported; drop them before the import");
+        return gar_error_set(err, GAR_ERR_UNSUPPORTED,
+                             "whole rows that are null (a struct with nulls) are not "
+                             "supported; drop them before the import");
     }
     return GAR_OK;
 }
 
 static enum gar_status import_columns(const struct import *in, const struct ArrowSchema *abi,
-                                      const struct gar_schema *schema, struct gar_column **columns, int64_t *made,
-                                      struct gar_error *err)
+                                      const struct gar_schema *schema, struct gar_column **columns,
+                                      int64_t *made, struct gar_error *err)
 {
     const struct ArrowArray *a = &in->holder->array;
     GAR_TRY(check_top(abi, a, schema->count, err));
@@ -875,8 +917,8 @@ static enum gar_status import_columns(const struct import *in, const struct Arro
         if (a->children[i] == NULL || abi->children[i] == NULL) {
             return malformed(err, "a column that is not there");
         }
-        const enum gar_status status =
-            import_rows(in, abi->children[i], a->children[i], a->offset, a->length, 0, &columns[i], err);
+        const enum gar_status status = import_rows(in, abi->children[i], a->children[i], a->offset,
+                                                   a->length, 0, &columns[i], err);
         if (status < 0) {
             gar_error_prefix(err, "column '%s': ", schema->fields[i].name);
             return status;
@@ -886,12 +928,14 @@ static enum gar_status import_columns(const struct import *in, const struct Arro
     return GAR_OK;
 }
 
-enum gar_status gar_batch_import(const struct ArrowSchema *abi, struct ArrowArray *array, struct gar_schema *schema,
-                                 struct gar_memory *memory, struct gar_batch **out, struct gar_error *err)
+enum gar_status gar_batch_import(const struct ArrowSchema *abi, struct ArrowArray *array,
+                                 struct gar_schema *schema, struct gar_memory *memory,
+                                 struct gar_batch **out, struct gar_error *err)
 {
     struct holder *holder = NULL;
     GAR_TRY(take_array(array, &holder, err));
-    struct gar_column **columns = gar_calloc(gar_max_i64(schema->count, 1), (int64_t)sizeof columns[0]);
+    struct gar_column **columns =
+        gar_calloc(gar_max_i64(schema->count, 1), (int64_t)sizeof columns[0]);
     if (columns == NULL) {
         unref_holder(holder);
         return gar_error_nomem(err, schema->count * (int64_t)sizeof columns[0]);

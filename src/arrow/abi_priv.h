@@ -15,10 +15,10 @@ enum abi_layout {
     ABI_VIEWS,
     ABI_FIXED_BINARY, /* `width` bytes a value */
     ABI_FLOAT16,
-    ABI_DECIMAL, /* `width` bytes a value: 4, 8 or 32 */
-    ABI_DATE64,  /* int64 milliseconds */
-    ABI_TIME32,  /* int32, times `factor` gives our unit */
-    ABI_RUN_END, /* run ends and values as children */
+    ABI_DECIMAL,    /* `width` bytes a value: 4, 8 or 32 */
+    ABI_DATE64,     /* int64 milliseconds */
+    ABI_TIME32,     /* int32, times `factor` gives our unit */
+    ABI_RUN_END,    /* run ends and values as children */
     ABI_DICTIONARY, /* integers of `width` bytes into array->dictionary */
 };
 
@@ -34,10 +34,11 @@ struct abi_format {
 #define ABI_DEPTH_MAX 4
 
 /* Read a field's format. Names the field in messages. */
-GAR_MUST_USE enum gar_status abi_read_format(const struct ArrowSchema *abi, int32_t depth, struct abi_format *out,
-                                             struct gar_error *err);
+GAR_MUST_USE enum gar_status abi_read_format(const struct ArrowSchema *abi, int32_t depth,
+                                             struct abi_format *out, struct gar_error *err);
 /* The format of a type; out has room for 192 bytes. */
-void abi_write_format(struct gar_type type, enum gar_text_layout layout, char *out, int64_t out_bytes);
+void abi_write_format(struct gar_type type, enum gar_text_layout layout, char *out,
+                      int64_t out_bytes);
 /* Arrow's binary key-value metadata: its length in bytes, or -1 when it is malformed. */
 int64_t abi_metadata_bytes(const char *metadata);
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Arrow C data interface: round trips, layouts that are converted, and arrays that lie. */
+#include "arrow/abi.h"
+
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "arrow/abi.h"
 #include "arrow/builder.h"
 #include "arrow/gather.h"
 #include "base/alloc.h"
@@ -32,8 +33,9 @@ static struct gar_memory *memory(void)
 }
 
 /* Imports a hand-made array of one column; the text of row i or NULL for null is read by assert_row. */
-static enum gar_status import_fake(const char *format, int64_t length, int64_t offset, int64_t n_buffers,
-                                   const void **buffers, struct gar_column **out, struct gar_error *err)
+static enum gar_status import_fake(const char *format, int64_t length, int64_t offset,
+                                   int64_t n_buffers, const void **buffers, struct gar_column **out,
+                                   struct gar_error *err)
 {
     struct ArrowSchema schema = {.format = format, .release = release_fake_schema};
     struct ArrowArray array = {.length = length,
@@ -59,13 +61,14 @@ static void assert_row(const struct gar_column *column, int64_t i, const char *e
 }
 
 /* Imports, checks "a|b|null" row by row, releases. */
-static void assert_import(const char *format, int64_t length, int64_t offset, int64_t n_buffers, const void **buffers,
-                          const char *expected)
+static void assert_import(const char *format, int64_t length, int64_t offset, int64_t n_buffers,
+                          const void **buffers, const char *expected)
 {
     struct gar_column *column = NULL;
     struct gar_error err = GAR_ERROR_INIT;
     const int64_t before = released;
-    const enum gar_status status = import_fake(format, length, offset, n_buffers, buffers, &column, &err);
+    const enum gar_status status =
+        import_fake(format, length, offset, n_buffers, buffers, &column, &err);
     if (status < 0) {
         fail_msg("%s: %s", format, err.message);
     }
@@ -84,8 +87,8 @@ static void assert_import(const char *format, int64_t length, int64_t offset, in
     assert_int_equal(released, before + 1);
 }
 
-static void assert_refused(const char *format, int64_t length, int64_t n_buffers, const void **buffers,
-                           const char *message)
+static void assert_refused(const char *format, int64_t length, int64_t n_buffers,
+                           const void **buffers, const char *message)
 {
     struct gar_column *column = NULL;
     struct gar_error err = GAR_ERROR_INIT;
@@ -128,9 +131,12 @@ static void texts_come_in(void **state)
     const int64_t offsets64[] = {0, 1, 1, 21, 23};
     const char data[] = "aabcdefghijklmnopqrst\xc3\xa4";
     const uint8_t validity[] = {0x0d};
-    assert_import("u", 4, 0, 3, (const void *[]){NULL, offsets, data}, "a||abcdefghijklmnopqrst|\xc3\xa4");
-    assert_import("u", 3, 1, 3, (const void *[]){validity, offsets, data}, "null|abcdefghijklmnopqrst|\xc3\xa4");
-    assert_import("U", 4, 0, 3, (const void *[]){NULL, offsets64, data}, "a||abcdefghijklmnopqrst|\xc3\xa4");
+    assert_import("u", 4, 0, 3, (const void *[]){NULL, offsets, data},
+                  "a||abcdefghijklmnopqrst|\xc3\xa4");
+    assert_import("u", 3, 1, 3, (const void *[]){validity, offsets, data},
+                  "null|abcdefghijklmnopqrst|\xc3\xa4");
+    assert_import("U", 4, 0, 3, (const void *[]){NULL, offsets64, data},
+                  "a||abcdefghijklmnopqrst|\xc3\xa4");
     assert_import("w:2", 2, 0, 2, (const void *[]){NULL, "abcd"}, "6162|6364");
     const int64_t sizes[] = {23};
     struct gar_string_view views[2];
@@ -171,16 +177,21 @@ static void lies_are_refused(void **state)
     assert_refused("x", 1, 2, (const void *[]){NULL, good}, "not supported");
 }
 
-static void import_dictionary(const int8_t *codes, const uint8_t *validity, const uint8_t *entry_validity,
-                              enum gar_status expected, enum gar_encoding encoding, const char *row_1)
+static void import_dictionary(const int8_t *codes, const uint8_t *validity,
+                              const uint8_t *entry_validity, enum gar_status expected,
+                              enum gar_encoding encoding, const char *row_1)
 {
     const int32_t offsets[] = {0, 1, 2};
     const void *entry_buffers[] = {entry_validity, offsets, "xy"};
     const void *buffers[] = {validity, codes};
     struct ArrowSchema values = {.format = "u", .release = release_fake_schema};
-    struct ArrowSchema schema = {.format = "c", .dictionary = &values, .release = release_fake_schema};
-    struct ArrowArray entries = {
-        .length = 2, .null_count = -1, .n_buffers = 3, .buffers = entry_buffers, .release = release_fake};
+    struct ArrowSchema schema = {
+        .format = "c", .dictionary = &values, .release = release_fake_schema};
+    struct ArrowArray entries = {.length = 2,
+                                 .null_count = -1,
+                                 .n_buffers = 3,
+                                 .buffers = entry_buffers,
+                                 .release = release_fake};
     struct ArrowArray array = {.length = 2,
                                .null_count = -1,
                                .n_buffers = 2,
@@ -221,9 +232,12 @@ static void runs_come_in(void **state)
     struct ArrowSchema end_schema = {.format = "i", .release = release_fake_schema};
     struct ArrowSchema value_schema = {.format = "l", .release = release_fake_schema};
     struct ArrowSchema *schemas[] = {&end_schema, &value_schema};
-    struct ArrowSchema schema = {.format = "+r", .n_children = 2, .children = schemas, .release = release_fake_schema};
-    struct ArrowArray end_array = {.length = 3, .n_buffers = 2, .buffers = end_buffers, .release = release_fake};
-    struct ArrowArray value_array = {.length = 3, .n_buffers = 2, .buffers = value_buffers, .release = release_fake};
+    struct ArrowSchema schema = {
+        .format = "+r", .n_children = 2, .children = schemas, .release = release_fake_schema};
+    struct ArrowArray end_array = {
+        .length = 3, .n_buffers = 2, .buffers = end_buffers, .release = release_fake};
+    struct ArrowArray value_array = {
+        .length = 3, .n_buffers = 2, .buffers = value_buffers, .release = release_fake};
     struct ArrowArray *children[] = {&end_array, &value_array};
     struct ArrowArray array = {
         .length = 4, .offset = 1, .n_children = 2, .children = children, .release = release_fake};
@@ -241,9 +255,10 @@ static void runs_come_in(void **state)
 static struct gar_batch *make_batch(void)
 {
     char names[3][4] = {"i", "s", "b"};
-    const struct gar_field fields[] = {{.name = names[0], .type = {.id = GAR_INT64}, .nullable = true},
-                                       {.name = names[1], .type = {.id = GAR_STRING}, .nullable = true},
-                                       {.name = names[2], .type = {.id = GAR_BOOL}, .nullable = true}};
+    const struct gar_field fields[] = {
+        {.name = names[0], .type = {.id = GAR_INT64}, .nullable = true},
+        {.name = names[1], .type = {.id = GAR_STRING}, .nullable = true},
+        {.name = names[2], .type = {.id = GAR_BOOL}, .nullable = true}};
     struct gar_schema *schema = NULL;
     assert_int_equal(gar_schema_new(fields, 3, false, &schema, NULL), GAR_OK);
     struct gar_column *columns[3];
@@ -256,7 +271,9 @@ static struct gar_batch *make_batch(void)
             } else if (c == 0) {
                 assert_int_equal(gar_builder_append_fixed(&b, &i, NULL), GAR_OK);
             } else if (c == 1) {
-                assert_int_equal(gar_builder_append_bytes(&b, "abcdefghijklmnopqrstuvwxyz", i % 26, NULL), GAR_OK);
+                assert_int_equal(
+                    gar_builder_append_bytes(&b, "abcdefghijklmnopqrstuvwxyz", i % 26, NULL),
+                    GAR_OK);
             } else {
                 assert_int_equal(gar_builder_append_bool(&b, i % 3 == 0, NULL), GAR_OK);
             }
@@ -279,7 +296,8 @@ static void check_round_trip(const struct gar_batch *batch, enum gar_text_layout
     assert_int_equal(gar_schema_import(&abi_schema, &schema, NULL), GAR_OK);
     assert_true(gar_schema_equal(schema, batch->schema));
     assert_int_equal(gar_batch_export(batch, layout, memory(), &abi_array, NULL), GAR_OK);
-    assert_int_equal(gar_batch_import(&abi_schema, &abi_array, schema, memory(), &back, NULL), GAR_OK);
+    assert_int_equal(gar_batch_import(&abi_schema, &abi_array, schema, memory(), &back, NULL),
+                     GAR_OK);
     assert_int_equal(back->rows, batch->selected);
     for (int64_t c = 0; c < schema->count; c++) {
         assert_int_equal(gar_column_validate(back->columns[c], NULL), GAR_OK);

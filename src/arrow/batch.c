@@ -8,7 +8,8 @@
 
 static struct gar_batch *alloc_batch(struct gar_schema *schema, int64_t rows, struct gar_error *err)
 {
-    const int64_t bytes = (int64_t)sizeof(struct gar_batch) + schema->count * (int64_t)sizeof(struct gar_column *);
+    const int64_t bytes =
+        (int64_t)sizeof(struct gar_batch) + schema->count * (int64_t)sizeof(struct gar_column *);
     struct gar_batch *batch = gar_calloc(1, bytes);
     if (batch == NULL) {
         (void)gar_error_nomem(err, bytes);
@@ -22,15 +23,17 @@ static struct gar_batch *alloc_batch(struct gar_schema *schema, int64_t rows, st
     return batch;
 }
 
-static enum gar_status check_column(const struct gar_schema *schema, int64_t i, const struct gar_column *column,
-                                    int64_t rows, struct gar_error *err)
+static enum gar_status check_column(const struct gar_schema *schema, int64_t i,
+                                    const struct gar_column *column, int64_t rows,
+                                    struct gar_error *err)
 {
     if (column->length == rows && gar_type_equal(column->type, schema->fields[i].type)) {
         return GAR_OK;
     }
     char have[64];
     char want[64];
-    return gar_error_set(err, GAR_ERR_INTERNAL, "column '%s' has %lld rows of %s; the batch needs %lld rows of %s",
+    return gar_error_set(err, GAR_ERR_INTERNAL,
+                         "column '%s' has %lld rows of %s; the batch needs %lld rows of %s",
                          schema->fields[i].name, (long long)column->length,
                          gar_type_text(column->type, have, (int64_t)sizeof have), (long long)rows,
                          gar_type_text(schema->fields[i].type, want, (int64_t)sizeof want));
@@ -75,11 +78,12 @@ void gar_batch_unref(struct gar_batch *batch)
     gar_free(batch);
 }
 
-enum gar_status gar_batch_select(const struct gar_batch *batch, struct gar_buffer *selection, int64_t selected,
-                                 struct gar_batch **out, struct gar_error *err)
+enum gar_status gar_batch_select(const struct gar_batch *batch, struct gar_buffer *selection,
+                                 int64_t selected, struct gar_batch **out, struct gar_error *err)
 {
     if (selected < 0 || selection->size / (int64_t)sizeof(uint32_t) < selected) {
-        return gar_error_set(err, GAR_ERR_INTERNAL, "a selection of %lld rows in a buffer of %lld bytes",
+        return gar_error_set(err, GAR_ERR_INTERNAL,
+                             "a selection of %lld rows in a buffer of %lld bytes",
                              (long long)selected, (long long)selection->size);
     }
     struct gar_batch *view = alloc_batch(batch->schema, batch->rows, err);
@@ -96,11 +100,12 @@ enum gar_status gar_batch_select(const struct gar_batch *batch, struct gar_buffe
     return GAR_OK;
 }
 
-enum gar_status gar_batch_slice(const struct gar_batch *batch, int64_t offset, int64_t length, struct gar_batch **out,
-                                struct gar_error *err)
+enum gar_status gar_batch_slice(const struct gar_batch *batch, int64_t offset, int64_t length,
+                                struct gar_batch **out, struct gar_error *err)
 {
     if (offset < 0 || length < 0 || offset > batch->selected - length) {
-        return gar_error_set(err, GAR_ERR_INTERNAL, "a slice of %lld rows from row %lld in a batch of %lld rows",
+        return gar_error_set(err, GAR_ERR_INTERNAL,
+                             "a slice of %lld rows from row %lld in a batch of %lld rows",
                              (long long)length, (long long)offset, (long long)batch->selected);
     }
     if (length == batch->selected) {
@@ -117,7 +122,8 @@ enum gar_status gar_batch_slice(const struct gar_batch *batch, int64_t offset, i
             slice->columns[i] = gar_column_ref(batch->columns[i]);
             continue;
         }
-        const enum gar_status status = gar_column_slice(batch->columns[i], offset, length, &slice->columns[i], err);
+        const enum gar_status status =
+            gar_column_slice(batch->columns[i], offset, length, &slice->columns[i], err);
         if (status < 0) {
             gar_batch_unref(slice);
             return status;
@@ -132,8 +138,8 @@ enum gar_status gar_batch_slice(const struct gar_batch *batch, int64_t offset, i
     return GAR_OK;
 }
 
-enum gar_status gar_batch_gather(const struct gar_batch *batch, struct gar_memory *memory, struct gar_batch **out,
-                                 struct gar_error *err)
+enum gar_status gar_batch_gather(const struct gar_batch *batch, struct gar_memory *memory,
+                                 struct gar_batch **out, struct gar_error *err)
 {
     if (batch->selection == NULL) {
         *out = gar_batch_ref(batch);
@@ -144,8 +150,8 @@ enum gar_status gar_batch_gather(const struct gar_batch *batch, struct gar_memor
         return GAR_ERR_NOMEM;
     }
     for (int64_t i = 0; i < batch->schema->count; i++) {
-        const enum gar_status status = gar_column_gather(batch->columns[i], batch->selection, batch->selected, memory,
-                                                         &full->columns[i], err);
+        const enum gar_status status = gar_column_gather(
+            batch->columns[i], batch->selection, batch->selected, memory, &full->columns[i], err);
         if (status < 0) {
             gar_batch_unref(full);
             return status;
@@ -156,8 +162,9 @@ enum gar_status gar_batch_gather(const struct gar_batch *batch, struct gar_memor
 }
 
 /* Column i of all batches, one below the other; parts has room for `count` columns. */
-static enum gar_status concat_column(const struct gar_schema *schema, int64_t i, struct gar_batch *const *batches,
-                                     int64_t count, struct gar_column **parts, struct gar_memory *memory,
+static enum gar_status concat_column(const struct gar_schema *schema, int64_t i,
+                                     struct gar_batch *const *batches, int64_t count,
+                                     struct gar_column **parts, struct gar_memory *memory,
                                      struct gar_column **out, struct gar_error *err)
 {
     enum gar_status status = GAR_OK;
@@ -168,7 +175,8 @@ static enum gar_status concat_column(const struct gar_schema *schema, int64_t i,
         if (b->selection == NULL) {
             parts[made] = gar_column_ref(b->columns[i]);
         } else {
-            status = gar_column_gather(b->columns[i], b->selection, b->selected, memory, &parts[made], err);
+            status = gar_column_gather(b->columns[i], b->selection, b->selected, memory,
+                                       &parts[made], err);
         }
     }
     if (status >= 0) {
@@ -180,8 +188,9 @@ static enum gar_status concat_column(const struct gar_schema *schema, int64_t i,
     return status;
 }
 
-enum gar_status gar_batch_concat(struct gar_schema *schema, struct gar_batch *const *batches, int64_t count,
-                                 struct gar_memory *memory, struct gar_batch **out, struct gar_error *err)
+enum gar_status gar_batch_concat(struct gar_schema *schema, struct gar_batch *const *batches,
+                                 int64_t count, struct gar_memory *memory, struct gar_batch **out,
+                                 struct gar_error *err)
 {
     int64_t rows = 0;
     for (int64_t k = 0; k < count; k++) {
@@ -195,7 +204,8 @@ enum gar_status gar_batch_concat(struct gar_schema *schema, struct gar_batch *co
     }
     struct gar_column **parts = gar_malloc(count * (int64_t)sizeof(struct gar_column *));
     struct gar_batch *all = alloc_batch(schema, rows, err);
-    enum gar_status status = parts == NULL || all == NULL ? gar_error_nomem(err, count * 8) : GAR_OK;
+    enum gar_status status =
+        parts == NULL || all == NULL ? gar_error_nomem(err, count * 8) : GAR_OK;
     for (int64_t i = 0; status >= 0 && i < schema->count; i++) {
         status = concat_column(schema, i, batches, count, parts, memory, &all->columns[i], err);
     }

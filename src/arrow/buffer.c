@@ -15,7 +15,8 @@
 static enum gar_status check_bytes(int64_t bytes, struct gar_error *err)
 {
     if (GAR_UNLIKELY(bytes < 0 || bytes > BUFFER_BYTES_MAX)) {
-        return gar_error_set(err, GAR_ERR_NOMEM, "out of memory: a buffer of %lld bytes is impossible",
+        return gar_error_set(err, GAR_ERR_NOMEM,
+                             "out of memory: a buffer of %lld bytes is impossible",
                              (long long)bytes);
     }
     return GAR_OK;
@@ -44,8 +45,8 @@ enum gar_status gar_buffer_new(struct gar_memory *memory, int64_t bytes, struct 
     return GAR_OK;
 }
 
-enum gar_status gar_buffer_new_zeroed(struct gar_memory *memory, int64_t bytes, struct gar_buffer **out,
-                                      struct gar_error *err)
+enum gar_status gar_buffer_new_zeroed(struct gar_memory *memory, int64_t bytes,
+                                      struct gar_buffer **out, struct gar_error *err)
 {
     GAR_TRY(gar_buffer_new(memory, bytes, out, err));
     memset((*out)->data, 0, (size_t)bytes);
@@ -75,8 +76,9 @@ enum gar_status gar_buffer_resize(struct gar_buffer *buffer, int64_t bytes, stru
     return GAR_OK;
 }
 
-enum gar_status gar_buffer_new_foreign(const void *data, int64_t bytes, void (*release)(void *), void *context,
-                                       struct gar_buffer **out, struct gar_error *err)
+enum gar_status gar_buffer_new_foreign(const void *data, int64_t bytes, void (*release)(void *),
+                                       void *context, struct gar_buffer **out,
+                                       struct gar_error *err)
 {
     GAR_TRY(check_bytes(bytes, err));
     struct gar_buffer *buffer = gar_malloc((int64_t)sizeof *buffer);

@@ -4,10 +4,10 @@
 
 #include "base/alloc.h"
 
-#define FIRST_ROWS 64
-#define FIRST_DATA_BYTES INT64_C(1024)
+#define FIRST_ROWS         64
+#define FIRST_DATA_BYTES   INT64_C(1024)
 #define LARGEST_DATA_BYTES (INT64_C(4) << 20)
-#define VALUE_BYTES_MAX INT64_C(0x7fffffff)
+#define VALUE_BYTES_MAX    INT64_C(0x7fffffff)
 
 void gar_builder_init(struct gar_builder *builder, struct gar_memory *memory, struct gar_type type)
 {
@@ -42,23 +42,26 @@ static int64_t room(const struct gar_builder *b)
     return b->type.id == GAR_BOOL ? b->values->size * 8 : b->values->size / gar_type_width(b->type);
 }
 
-static enum gar_status grow_buffer(struct gar_memory *memory, struct gar_buffer **buffer, int64_t bytes,
-                                   struct gar_error *err)
+static enum gar_status grow_buffer(struct gar_memory *memory, struct gar_buffer **buffer,
+                                   int64_t bytes, struct gar_error *err)
 {
-    return *buffer == NULL ? gar_buffer_new(memory, bytes, buffer, err) : gar_buffer_resize(*buffer, bytes, err);
+    return *buffer == NULL ? gar_buffer_new(memory, bytes, buffer, err)
+                           : gar_buffer_resize(*buffer, bytes, err);
 }
 
 /* Room for at least `want` rows in values and, where it is there, validity. */
 static enum gar_status grow(struct gar_builder *b, int64_t want, struct gar_error *err)
 {
     if (want > INT64_C(1) << 56) {
-        return gar_error_set(err, GAR_ERR_NOMEM, "out of memory: a column of %lld rows is impossible",
-                             (long long)want);
+        return gar_error_set(err, GAR_ERR_NOMEM,
+                             "out of memory: a column of %lld rows is impossible", (long long)want);
     }
     if (b->validity != NULL && b->validity->size * 8 < want) {
         GAR_TRY(gar_buffer_resize(b->validity, gar_bits_bytes(want), err));
     }
-    return b->type.id == GAR_NULL ? GAR_OK : grow_buffer(b->memory, &b->values, bytes_for(b->type, want), err);
+    return b->type.id == GAR_NULL
+               ? GAR_OK
+               : grow_buffer(b->memory, &b->values, bytes_for(b->type, want), err);
 }
 
 static enum gar_status grow_for_one(struct gar_builder *b, struct gar_error *err)
@@ -66,10 +69,12 @@ static enum gar_status grow_for_one(struct gar_builder *b, struct gar_error *err
     return grow(b, gar_max_i64(FIRST_ROWS, 2 * b->length), err);
 }
 
-enum gar_status gar_builder_reserve(struct gar_builder *builder, int64_t rows, struct gar_error *err)
+enum gar_status gar_builder_reserve(struct gar_builder *builder, int64_t rows,
+                                    struct gar_error *err)
 {
     if (rows > (INT64_C(1) << 56) - builder->length) {
-        return gar_error_set(err, GAR_ERR_NOMEM, "out of memory: %lld more rows are impossible", (long long)rows);
+        return gar_error_set(err, GAR_ERR_NOMEM, "out of memory: %lld more rows are impossible",
+                             (long long)rows);
     }
     const int64_t want = builder->length + rows;
     return want <= room(builder) ? GAR_OK : grow(builder, want, err);
@@ -120,7 +125,8 @@ enum gar_status gar_builder_append_null(struct gar_builder *builder, struct gar_
     return GAR_OK;
 }
 
-enum gar_status gar_builder_append_bool(struct gar_builder *builder, bool value, struct gar_error *err)
+enum gar_status gar_builder_append_bool(struct gar_builder *builder, bool value,
+                                        struct gar_error *err)
 {
     GAR_TRY(ensure_one(builder, err));
     gar_bit_put(builder->values->data, builder->length, value);
@@ -128,7 +134,8 @@ enum gar_status gar_builder_append_bool(struct gar_builder *builder, bool value,
     return GAR_OK;
 }
 
-enum gar_status gar_builder_append_fixed(struct gar_builder *builder, const void *value, struct gar_error *err)
+enum gar_status gar_builder_append_fixed(struct gar_builder *builder, const void *value,
+                                         struct gar_error *err)
 {
     GAR_TRY(ensure_one(builder, err));
     const int32_t width = gar_type_width(builder->type);
@@ -146,9 +153,11 @@ static enum gar_status ensure_data(struct gar_builder *b, int64_t bytes, struct 
         return GAR_OK;
     }
     void *items = b->data;
-    GAR_TRY(gar_grow(&items, &b->data_capacity, (int64_t)b->data_count + 1, (int64_t)sizeof b->data[0], err));
+    GAR_TRY(gar_grow(&items, &b->data_capacity, (int64_t)b->data_count + 1,
+                     (int64_t)sizeof b->data[0], err));
     b->data = items;
-    const int64_t wanted = b->data_count == 0 ? FIRST_DATA_BYTES : gar_min_i64(2 * last, LARGEST_DATA_BYTES);
+    const int64_t wanted =
+        b->data_count == 0 ? FIRST_DATA_BYTES : gar_min_i64(2 * last, LARGEST_DATA_BYTES);
     struct gar_buffer *buffer = NULL;
     GAR_TRY(gar_buffer_new(b->memory, gar_max_i64(wanted, bytes), &buffer, err));
     buffer->size = 0;
@@ -156,11 +165,12 @@ static enum gar_status ensure_data(struct gar_builder *b, int64_t bytes, struct 
     return GAR_OK;
 }
 
-enum gar_status gar_builder_append_bytes(struct gar_builder *builder, const void *data, int64_t bytes,
-                                         struct gar_error *err)
+enum gar_status gar_builder_append_bytes(struct gar_builder *builder, const void *data,
+                                         int64_t bytes, struct gar_error *err)
 {
     GAR_TRY(ensure_one(builder, err));
-    struct gar_string_view *view = (struct gar_string_view *)(void *)builder->values->data + builder->length;
+    struct gar_string_view *view =
+        (struct gar_string_view *)(void *)builder->values->data + builder->length;
     if (GAR_LIKELY(bytes <= GAR_VIEW_INLINE_BYTES)) {
         memset(view, 0, sizeof *view);
         view->size = (int32_t)bytes;
@@ -169,8 +179,8 @@ enum gar_status gar_builder_append_bytes(struct gar_builder *builder, const void
         }
     } else {
         if (bytes > VALUE_BYTES_MAX) {
-            return gar_error_set(err, GAR_ERR_OVERFLOW, "a value of %lld bytes; the limit is %lld", (long long)bytes,
-                                 (long long)VALUE_BYTES_MAX);
+            return gar_error_set(err, GAR_ERR_OVERFLOW, "a value of %lld bytes; the limit is %lld",
+                                 (long long)bytes, (long long)VALUE_BYTES_MAX);
         }
         GAR_TRY(ensure_data(builder, bytes, err));
         struct gar_buffer *buffer = builder->data[builder->data_count - 1];
@@ -223,7 +233,8 @@ enum gar_status gar_builder_append_value(struct gar_builder *builder, const stru
     case GAR_FLOAT64: return gar_builder_append_fixed(builder, &value->f64, err);
     case GAR_DECIMAL128: return gar_builder_append_fixed(builder, &value->i128, err);
     case GAR_STRING:
-    case GAR_BINARY: return gar_builder_append_bytes(builder, value->text.data, value->text.size, err);
+    case GAR_BINARY:
+        return gar_builder_append_bytes(builder, value->text.data, value->text.size, err);
     case GAR_UINT8:
     case GAR_UINT16:
     case GAR_UINT32:
@@ -242,7 +253,8 @@ enum gar_status gar_builder_append_value(struct gar_builder *builder, const stru
     return gar_builder_append_null(builder, err);
 }
 
-enum gar_status gar_builder_finish(struct gar_builder *builder, struct gar_column **out, struct gar_error *err)
+enum gar_status gar_builder_finish(struct gar_builder *builder, struct gar_column **out,
+                                   struct gar_error *err)
 {
     if (builder->values == NULL) {
         GAR_TRY(grow(builder, builder->length, err));

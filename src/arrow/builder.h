@@ -21,18 +21,24 @@ struct gar_builder {
 void gar_builder_init(struct gar_builder *builder, struct gar_memory *memory, struct gar_type type);
 void gar_builder_destroy(struct gar_builder *builder);
 /* Each appends one row; the caller uses the one of the type's layout. Errors: GAR_ERR_NOMEM; the row is then not there. */
-GAR_MUST_USE enum gar_status gar_builder_append_null(struct gar_builder *builder, struct gar_error *err);
-GAR_MUST_USE enum gar_status gar_builder_append_bool(struct gar_builder *builder, bool value, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_builder_append_null(struct gar_builder *builder,
+                                                     struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_builder_append_bool(struct gar_builder *builder, bool value,
+                                                     struct gar_error *err);
 /* Copies the type's width bytes from value (fixed-width types). */
-GAR_MUST_USE enum gar_status gar_builder_append_fixed(struct gar_builder *builder, const void *value, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_builder_append_fixed(struct gar_builder *builder,
+                                                      const void *value, struct gar_error *err);
 /* Copies the bytes; string input must be UTF-8 (not checked). Values up to 2^31-1 bytes. */
-GAR_MUST_USE enum gar_status gar_builder_append_bytes(struct gar_builder *builder, const void *data, int64_t bytes,
-                                                      struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_builder_append_bytes(struct gar_builder *builder, const void *data,
+                                                      int64_t bytes, struct gar_error *err);
 /* Any value of the builder's type, or null. */
-GAR_MUST_USE enum gar_status gar_builder_append_value(struct gar_builder *builder, const struct gar_value *value,
+GAR_MUST_USE enum gar_status gar_builder_append_value(struct gar_builder *builder,
+                                                      const struct gar_value *value,
                                                       struct gar_error *err);
-GAR_MUST_USE enum gar_status gar_builder_reserve(struct gar_builder *builder, int64_t rows, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_builder_reserve(struct gar_builder *builder, int64_t rows,
+                                                 struct gar_error *err);
 /* Moves the rows out; the builder is empty and ready again. */
-GAR_MUST_USE enum gar_status gar_builder_finish(struct gar_builder *builder, struct gar_column **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_builder_finish(struct gar_builder *builder,
+                                                struct gar_column **out, struct gar_error *err);
 
 #endif

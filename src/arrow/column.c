@@ -20,9 +20,9 @@ uint64_t gar_dictionary_next_id(void)
 
 static struct data_set *data_set_of(const struct gar_column *column)
 {
-    return column->data == NULL
-               ? NULL
-               : (struct data_set *)(void *)((uint8_t *)(void *)column->data - offsetof(struct data_set, buffers));
+    return column->data == NULL ? NULL
+                                : (struct data_set *)(void *)((uint8_t *)(void *)column->data -
+                                                              offsetof(struct data_set, buffers));
 }
 
 static struct data_set *new_data_set(int64_t capacity, struct gar_error *err)
@@ -76,13 +76,14 @@ bool column_same_data(const struct gar_column *a, const struct gar_column *b)
     return a->data == b->data;
 }
 
-enum gar_status gar_column_add_data(struct gar_column *column, struct gar_buffer *buffer, int32_t *out_index,
-                                    struct gar_error *err)
+enum gar_status gar_column_add_data(struct gar_column *column, struct gar_buffer *buffer,
+                                    int32_t *out_index, struct gar_error *err)
 {
     struct data_set *set = data_set_of(column);
     const int64_t count = column->data_count;
     if (count >= INT32_MAX) {
-        return gar_error_set(err, GAR_ERR_OVERFLOW, "a column of more than %d data buffers", INT32_MAX);
+        return gar_error_set(err, GAR_ERR_OVERFLOW, "a column of more than %d data buffers",
+                             INT32_MAX);
     }
     if (set == NULL || count == set->capacity || !ref_is_only(&set->refs)) {
         struct data_set *grown = new_data_set(gar_next_pow2(count + 1), err);
@@ -106,7 +107,8 @@ enum gar_status gar_column_add_data(struct gar_column *column, struct gar_buffer
 
 /* ---- making ---- */
 
-struct gar_column *column_alloc(struct gar_type type, enum gar_encoding encoding, int64_t length, struct gar_error *err)
+struct gar_column *column_alloc(struct gar_type type, enum gar_encoding encoding, int64_t length,
+                                struct gar_error *err)
 {
     struct gar_column *column = gar_calloc(1, (int64_t)sizeof *column);
     if (column == NULL) {
@@ -152,12 +154,13 @@ static int64_t values_bytes(struct gar_type type, int64_t length)
     return type.id == GAR_BOOL ? gar_bits_bytes(length) : length * gar_type_width(type);
 }
 
-static enum gar_status add_values(struct gar_column *column, struct gar_memory *memory, bool with_validity,
-                                  struct gar_error *err)
+static enum gar_status add_values(struct gar_column *column, struct gar_memory *memory,
+                                  bool with_validity, struct gar_error *err)
 {
     const int64_t bytes = values_bytes(column->type, column->length);
     if (bytes < 0) {
-        return gar_error_set(err, GAR_ERR_NOMEM, "out of memory: a column of %lld rows is impossible",
+        return gar_error_set(err, GAR_ERR_NOMEM,
+                             "out of memory: a column of %lld rows is impossible",
                              (long long)column->length);
     }
     if (column->type.id == GAR_NULL) {
@@ -170,7 +173,8 @@ static enum gar_status add_values(struct gar_column *column, struct gar_memory *
     }
     column->values = column->values_owner->data;
     if (with_validity) {
-        GAR_TRY(gar_buffer_new(memory, gar_bits_bytes(column->length), &column->validity_owner, err));
+        GAR_TRY(
+            gar_buffer_new(memory, gar_bits_bytes(column->length), &column->validity_owner, err));
         memset(column->validity_owner->data, 0xff, (size_t)column->validity_owner->size);
         column->validity = column->validity_owner->data;
         column->null_count = -1;
@@ -178,8 +182,8 @@ static enum gar_status add_values(struct gar_column *column, struct gar_memory *
     return GAR_OK;
 }
 
-enum gar_status gar_column_new(struct gar_memory *memory, struct gar_type type, int64_t length, bool with_validity,
-                               struct gar_column **out, struct gar_error *err)
+enum gar_status gar_column_new(struct gar_memory *memory, struct gar_type type, int64_t length,
+                               bool with_validity, struct gar_column **out, struct gar_error *err)
 {
     struct gar_column *column = column_alloc(type, GAR_FLAT, length, err);
     if (column == NULL) {
@@ -196,7 +200,8 @@ enum gar_status gar_column_new(struct gar_memory *memory, struct gar_type type, 
 
 void *gar_column_values_mut(struct gar_column *column)
 {
-    return column->values_owner != NULL ? (void *)column->values_owner->data : drop_const(column->values);
+    return column->values_owner != NULL ? (void *)column->values_owner->data
+                                        : drop_const(column->values);
 }
 
 uint8_t *gar_column_validity_mut(struct gar_column *column)
@@ -218,8 +223,9 @@ static enum gar_status check_parts(const struct gar_column_parts *parts, struct 
     }
     if (!fits) {
         char text[64];
-        return gar_error_set(err, GAR_ERR_INTERNAL, "buffers are too small for a column of %lld rows of %s",
-                             (long long)parts->length, gar_type_text(parts->type, text, (int64_t)sizeof text));
+        return gar_error_set(
+            err, GAR_ERR_INTERNAL, "buffers are too small for a column of %lld rows of %s",
+            (long long)parts->length, gar_type_text(parts->type, text, (int64_t)sizeof text));
     }
     return GAR_OK;
 }
@@ -249,7 +255,8 @@ enum gar_status gar_column_from_parts(const struct gar_column_parts *parts, stru
         column->values_offset = parts->values_offset;
     }
     if (parts->values != NULL) {
-        const int64_t skip = parts->type.id == GAR_BOOL ? 0 : parts->values_offset * gar_type_width(parts->type);
+        const int64_t skip =
+            parts->type.id == GAR_BOOL ? 0 : parts->values_offset * gar_type_width(parts->type);
         column->values = parts->values->data + skip;
     }
     if (parts->type.id != GAR_NULL) {
@@ -264,13 +271,16 @@ enum gar_status gar_column_from_parts(const struct gar_column_parts *parts, stru
     return GAR_OK;
 }
 
-enum gar_status gar_column_new_dictionary(struct gar_buffer *codes, int64_t length, struct gar_buffer *validity,
-                                          int64_t null_count, struct gar_column *dictionary, uint64_t dictionary_id,
+enum gar_status gar_column_new_dictionary(struct gar_buffer *codes, int64_t length,
+                                          struct gar_buffer *validity, int64_t null_count,
+                                          struct gar_column *dictionary, uint64_t dictionary_id,
                                           struct gar_column **out, struct gar_error *err)
 {
-    if (dictionary->encoding != GAR_FLAT || length < 0 || codes->size / (int64_t)sizeof(uint32_t) < length ||
+    if (dictionary->encoding != GAR_FLAT || length < 0 ||
+        codes->size / (int64_t)sizeof(uint32_t) < length ||
         (validity != NULL && validity->size * 8 < length)) {
-        return gar_error_set(err, GAR_ERR_INTERNAL, "a dictionary column of %lld rows from unfit parts",
+        return gar_error_set(err, GAR_ERR_INTERNAL,
+                             "a dictionary column of %lld rows from unfit parts",
                              (long long)length);
     }
     struct gar_column *column = column_alloc(dictionary->type, GAR_DICTIONARY, length, err);
@@ -288,11 +298,12 @@ enum gar_status gar_column_new_dictionary(struct gar_buffer *codes, int64_t leng
     return GAR_OK;
 }
 
-enum gar_status gar_column_new_constant(struct gar_column *value, int64_t length, struct gar_column **out,
-                                        struct gar_error *err)
+enum gar_status gar_column_new_constant(struct gar_column *value, int64_t length,
+                                        struct gar_column **out, struct gar_error *err)
 {
     if (value->encoding != GAR_FLAT || value->length != 1 || length < 0) {
-        return gar_error_set(err, GAR_ERR_INTERNAL, "a constant column needs one flat value, not %lld rows",
+        return gar_error_set(err, GAR_ERR_INTERNAL,
+                             "a constant column needs one flat value, not %lld rows",
                              (long long)value->length);
     }
     struct gar_column *column = column_alloc(value->type, GAR_CONSTANT, length, err);
@@ -306,8 +317,8 @@ enum gar_status gar_column_new_constant(struct gar_column *value, int64_t length
 }
 
 /* One null, FLAT. */
-static enum gar_status new_one_null(struct gar_memory *memory, struct gar_type type, struct gar_column **out,
-                                    struct gar_error *err)
+static enum gar_status new_one_null(struct gar_memory *memory, struct gar_type type,
+                                    struct gar_column **out, struct gar_error *err)
 {
     struct gar_column *value = NULL;
     GAR_TRY(gar_column_new(memory, type, 1, true, &value, err));
@@ -357,7 +368,8 @@ enum gar_status gar_column_slice(const struct gar_column *column, int64_t offset
         return GAR_OK;
     }
     if (offset < 0 || length < 0 || offset > column->length - length) {
-        return gar_error_set(err, GAR_ERR_INTERNAL, "a slice of %lld rows from row %lld in a column of %lld rows",
+        return gar_error_set(err, GAR_ERR_INTERNAL,
+                             "a slice of %lld rows from row %lld in a column of %lld rows",
                              (long long)length, (long long)offset, (long long)column->length);
     }
     struct gar_column *slice = column_alloc(column->type, column->encoding, length, err);
@@ -397,7 +409,8 @@ int64_t gar_column_null_count(const struct gar_column *column)
     if (column->validity == NULL) {
         return 0;
     }
-    return column->length - gar_bits_count(column->validity, column->validity_offset, column->length);
+    return column->length -
+           gar_bits_count(column->validity, column->validity_offset, column->length);
 }
 
 bool gar_column_is_null(const struct gar_column *column, int64_t i)
@@ -411,7 +424,8 @@ bool gar_column_is_null(const struct gar_column *column, int64_t i)
     return column->validity != NULL && !gar_bit_get(column->validity, column->validity_offset + i);
 }
 
-int64_t gar_column_locate(const struct gar_column *column, int64_t i, const struct gar_column **out_values)
+int64_t gar_column_locate(const struct gar_column *column, int64_t i,
+                          const struct gar_column **out_values)
 {
     switch (column->encoding) {
     case GAR_DICTIONARY:

@@ -41,19 +41,21 @@ struct gar_column {
     int64_t refs; /* atomic */
     struct gar_type type;
     enum gar_encoding encoding;
-    int64_t length;          /* rows */
-    int64_t null_count;      /* -1 unknown; counts this column's own validity (CONSTANT: 0 or length) */
-    const uint8_t *validity; /* bitmap, NULL when there is no null */
-    int64_t validity_offset; /* first bit */
-    const void *values;      /* FLAT: values; bool: bitmap; DICTIONARY: uint32_t codes */
-    int64_t values_offset;   /* bool: first bit; else 0 (the pointer is advanced) */
+    int64_t length;     /* rows */
+    int64_t null_count; /* -1 unknown; counts this column's own validity (CONSTANT: 0 or length) */
+    const uint8_t *validity;           /* bitmap, NULL when there is no null */
+    int64_t validity_offset;           /* first bit */
+    const void *values;                /* FLAT: values; bool: bitmap; DICTIONARY: uint32_t codes */
+    int64_t values_offset;             /* bool: first bit; else 0 (the pointer is advanced) */
     struct gar_buffer *validity_owner; /* owned reference or NULL */
     struct gar_buffer *values_owner;   /* owned reference or NULL */
-    struct gar_buffer **data;          /* FLAT string and binary: buffers the views point into; owned references */
-    const uint8_t **data_pointers;     /* data[i]->data, for kernels; same allocation as data */
+    struct gar_buffer *
+        *data; /* FLAT string and binary: buffers the views point into; owned references */
+    const uint8_t **data_pointers; /* data[i]->data, for kernels; same allocation as data */
     int32_t data_count;
     struct gar_column *dictionary; /* DICTIONARY and CONSTANT: owned reference */
-    uint64_t dictionary_id;        /* DICTIONARY: equal ids mean equal dictionaries; from gar_dictionary_next_id */
+    uint64_t
+        dictionary_id; /* DICTIONARY: equal ids mean equal dictionaries; from gar_dictionary_next_id */
 };
 
 struct gar_column *gar_column_ref(const struct gar_column *column);
@@ -63,14 +65,16 @@ uint64_t gar_dictionary_next_id(void);
 /* A FLAT column of `length` rows with writable, uninitialised values (views and bitmaps zeroed) and, if with_validity, an
  * all-valid bitmap. Fill through gar_column_values_mut and gar_column_validity_mut before sharing; then set null_count.
  * Errors: GAR_ERR_NOMEM. Owns: caller unrefs. */
-GAR_MUST_USE enum gar_status gar_column_new(struct gar_memory *memory, struct gar_type type, int64_t length,
-                                            bool with_validity, struct gar_column **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_column_new(struct gar_memory *memory, struct gar_type type,
+                                            int64_t length, bool with_validity,
+                                            struct gar_column **out, struct gar_error *err);
 /* Writable pointers of a column that nobody else holds (bit offset 0). */
 void *gar_column_values_mut(struct gar_column *column);
 uint8_t *gar_column_validity_mut(struct gar_column *column);
 /* Take over (move) a data buffer of a string column being built; *out_index is its number for views. */
-GAR_MUST_USE enum gar_status gar_column_add_data(struct gar_column *column, struct gar_buffer *buffer,
-                                                 int32_t *out_index, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_column_add_data(struct gar_column *column,
+                                                 struct gar_buffer *buffer, int32_t *out_index,
+                                                 struct gar_error *err);
 
 /* From parts; every reference is moved in on success, left to the caller on failure. validity and data may be NULL. */
 struct gar_column_parts {
@@ -84,41 +88,49 @@ struct gar_column_parts {
     struct gar_buffer **data;
     int32_t data_count;
 };
-GAR_MUST_USE enum gar_status gar_column_from_parts(const struct gar_column_parts *parts, struct gar_column **out,
-                                                   struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_column_from_parts(const struct gar_column_parts *parts,
+                                                   struct gar_column **out, struct gar_error *err);
 /* codes (uint32_t, moved) + dictionary (moved) -> DICTIONARY column; validity moved, may be NULL. Codes are trusted. */
-GAR_MUST_USE enum gar_status gar_column_new_dictionary(struct gar_buffer *codes, int64_t length,
-                                                       struct gar_buffer *validity, int64_t null_count,
-                                                       struct gar_column *dictionary, uint64_t dictionary_id,
-                                                       struct gar_column **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_column_new_dictionary(
+    struct gar_buffer *codes, int64_t length, struct gar_buffer *validity, int64_t null_count,
+    struct gar_column *dictionary, uint64_t dictionary_id, struct gar_column **out,
+    struct gar_error *err);
 /* value: FLAT of length 1 (moved) -> CONSTANT of `length`. */
 GAR_MUST_USE enum gar_status gar_column_new_constant(struct gar_column *value, int64_t length,
-                                                     struct gar_column **out, struct gar_error *err);
+                                                     struct gar_column **out,
+                                                     struct gar_error *err);
 /* All rows null. */
-GAR_MUST_USE enum gar_status gar_column_new_null(struct gar_memory *memory, struct gar_type type, int64_t length,
-                                                 struct gar_column **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_column_new_null(struct gar_memory *memory, struct gar_type type,
+                                                 int64_t length, struct gar_column **out,
+                                                 struct gar_error *err);
 
 /* Rows [offset, offset + length) of a column, sharing its buffers. 0 <= offset, offset + length <= column length. */
-GAR_MUST_USE enum gar_status gar_column_slice(const struct gar_column *column, int64_t offset, int64_t length,
-                                              struct gar_column **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_column_slice(const struct gar_column *column, int64_t offset,
+                                              int64_t length, struct gar_column **out,
+                                              struct gar_error *err);
 /* Exact number of nulls (counts when unknown). */
 int64_t gar_column_null_count(const struct gar_column *column);
 /* Is row i null? Any encoding. */
 bool gar_column_is_null(const struct gar_column *column, int64_t i);
 /* The physical row of a FLAT values array that row i shows: i, code[i] or 0; *out_values gets that FLAT column. */
-int64_t gar_column_locate(const struct gar_column *column, int64_t i, const struct gar_column **out_values);
+int64_t gar_column_locate(const struct gar_column *column, int64_t i,
+                          const struct gar_column **out_values);
 /* Bytes of buffers it holds (shared ones counted whole once per column). */
 int64_t gar_column_bytes(const struct gar_column *column);
 /* Checks everything an importer cannot trust: lengths, offsets, view buffers, UTF-8, codes. Cost: one pass. */
-GAR_MUST_USE enum gar_status gar_column_validate(const struct gar_column *column, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_column_validate(const struct gar_column *column,
+                                                 struct gar_error *err);
 
-GAR_INLINE const uint8_t *gar_view_bytes(const struct gar_string_view *view, const uint8_t *const *data_pointers)
+GAR_INLINE const uint8_t *gar_view_bytes(const struct gar_string_view *view,
+                                         const uint8_t *const *data_pointers)
 {
-    return view->size <= GAR_VIEW_INLINE_BYTES ? view->inlined : data_pointers[view->far.buffer] + view->far.offset;
+    return view->size <= GAR_VIEW_INLINE_BYTES ? view->inlined
+                                               : data_pointers[view->far.buffer] + view->far.offset;
 }
 
 /* Bytes of row i of a FLAT string or binary column. */
-GAR_INLINE const uint8_t *gar_column_bytes_at(const struct gar_column *flat, int64_t i, int64_t *out_bytes)
+GAR_INLINE const uint8_t *gar_column_bytes_at(const struct gar_column *flat, int64_t i,
+                                              int64_t *out_bytes)
 {
     const struct gar_string_view *view = (const struct gar_string_view *)flat->values + i;
     *out_bytes = view->size;
@@ -126,7 +138,8 @@ GAR_INLINE const uint8_t *gar_column_bytes_at(const struct gar_column *flat, int
 }
 
 /* Make a view of bytes that lie at `offset` of data buffer `buffer` (copied inline when short). */
-GAR_INLINE struct gar_string_view gar_view_make(const uint8_t *bytes, int32_t size, int32_t buffer, int32_t offset)
+GAR_INLINE struct gar_string_view gar_view_make(const uint8_t *bytes, int32_t size, int32_t buffer,
+                                                int32_t offset)
 {
     struct gar_string_view v;
     memset(&v, 0, sizeof v);

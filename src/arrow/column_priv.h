@@ -8,8 +8,8 @@
 /* A column's `data` and `data_pointers` lie in one block with a count in front, so that slices and gathered columns share
  * all string buffers with one increment. */
 struct data_set {
-    int64_t refs;     /* atomic */
-    int64_t capacity; /* items in each of the two arrays */
+    int64_t refs;                 /* atomic */
+    int64_t capacity;             /* items in each of the two arrays */
     struct gar_buffer *buffers[]; /* capacity items, then capacity pointers to their data */
 };
 
@@ -18,7 +18,8 @@ void column_share_data(struct gar_column *to, const struct gar_column *from);
 /* Do both use the very same set? Then view buffer numbers agree. */
 bool column_same_data(const struct gar_column *a, const struct gar_column *b);
 /* A zeroed column with one reference. */
-struct gar_column *column_alloc(struct gar_type type, enum gar_encoding encoding, int64_t length, struct gar_error *err);
+struct gar_column *column_alloc(struct gar_type type, enum gar_encoding encoding, int64_t length,
+                                struct gar_error *err);
 /* Copy the validity of `column` (any encoding but CONSTANT) to bits [to_offset, to_offset + length) of `to`. */
 void column_copy_validity(const struct gar_column *column, uint8_t *to, int64_t to_offset);
 /* Give `to` the same validity as `from` (same rows), sharing the bitmap. */

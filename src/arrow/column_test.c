@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Columns, gathering, concatenation, builders and batches against row-by-row answers. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +58,8 @@ static struct gar_value random_value(struct gar_type type)
         v.i128 = (gar_i128)r * 1000000007;
     } else if (gar_type_is_text(type)) {
         char text[64];
-        const int bytes = snprintf(text, sizeof text, "%.*s", (int)(r % 40), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP");
+        const int bytes = snprintf(text, sizeof text, "%.*s", (int)(r % 40),
+                                   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP");
         assert_int_equal(gar_value_from_text(type, text, bytes, &v, NULL), GAR_OK);
     } else if (gar_type_is_unsigned(type)) {
         v.u64 = (uint64_t)r;
@@ -88,7 +89,8 @@ static struct gar_column *random_column(struct gar_type type, int64_t rows)
     assert_int_equal(gar_builder_finish(&b, &flat, NULL), GAR_OK);
     gar_builder_destroy(&b);
     if (kind == 0 || (kind == 1 && type.id == GAR_NULL)) {
-        assert_int_equal(gar_column_slice(flat, 0, gar_min_i64(rows, flat->length), &column, NULL), GAR_OK);
+        assert_int_equal(gar_column_slice(flat, 0, gar_min_i64(rows, flat->length), &column, NULL),
+                         GAR_OK);
         gar_column_unref(flat);
     } else if (kind == 1) {
         struct gar_buffer *codes = NULL;
@@ -99,8 +101,8 @@ static struct gar_column *random_column(struct gar_type type, int64_t rows)
             ((uint32_t *)(void *)codes->data)[i] = (uint32_t)(next_random() % 5);
             gar_bit_put(validity->data, i, next_random() % 3 != 0);
         }
-        assert_int_equal(gar_column_new_dictionary(codes, rows, validity, -1, flat, gar_dictionary_next_id(), &column,
-                                                   NULL),
+        assert_int_equal(gar_column_new_dictionary(codes, rows, validity, -1, flat,
+                                                   gar_dictionary_next_id(), &column, NULL),
                          GAR_OK);
     } else {
         assert_int_equal(gar_column_new_constant(flat, rows, &column, NULL), GAR_OK);
@@ -109,7 +111,8 @@ static struct gar_column *random_column(struct gar_type type, int64_t rows)
     return column;
 }
 
-static void assert_same_row(const struct gar_column *a, int64_t i, const struct gar_column *b, int64_t j)
+static void assert_same_row(const struct gar_column *a, int64_t i, const struct gar_column *b,
+                            int64_t j)
 {
     struct gar_value x = {0};
     struct gar_value y = {0};
@@ -155,7 +158,8 @@ static void check_flatten_and_compact(const struct gar_column *column)
     assert_int_equal(gar_column_flatten(column, memory(), &flat, NULL), GAR_OK);
     assert_int_equal(flat->encoding, GAR_FLAT);
     assert_int_equal(gar_column_validate(flat, NULL), GAR_OK);
-    assert_int_equal(gar_column_compact(flat, next_random() % 2 == 0, memory(), &compact, NULL), GAR_OK);
+    assert_int_equal(gar_column_compact(flat, next_random() % 2 == 0, memory(), &compact, NULL),
+                     GAR_OK);
     assert_int_equal(gar_column_validate(compact, NULL), GAR_OK);
     assert_int_equal(gar_column_null_count(column), gar_column_null_count(flat));
     for (int64_t i = 0; i < column->length; i++) {
@@ -210,7 +214,8 @@ static void concat_keeps_rows_in_order(void **state)
                 }
             }
             struct gar_column *all = NULL;
-            assert_int_equal(gar_column_concat(parts, count, all_types[t], memory(), &all, NULL), GAR_OK);
+            assert_int_equal(gar_column_concat(parts, count, all_types[t], memory(), &all, NULL),
+                             GAR_OK);
             assert_int_equal(gar_column_validate(all, NULL), GAR_OK);
             int64_t at = 0;
             for (int64_t k = 0; k < count; k++) {
@@ -261,7 +266,8 @@ static void batches_select_slice_and_concat(void **state)
                                        {.name = s, .type = {.id = GAR_STRING}, .nullable = true}};
     struct gar_schema *schema = NULL;
     assert_int_equal(gar_schema_new(fields, 2, false, &schema, NULL), GAR_OK);
-    struct gar_column *columns[2] = {random_column(fields[0].type, 50), random_column(fields[1].type, 50)};
+    struct gar_column *columns[2] = {random_column(fields[0].type, 50),
+                                     random_column(fields[1].type, 50)};
     struct gar_column *wrong[2] = {columns[1], columns[0]};
     struct gar_batch *batch = NULL;
     struct gar_error err = GAR_ERROR_INIT;

@@ -17,14 +17,14 @@ struct wide {
 
 /* ---- loops ---- */
 
-#define GAR_GATHER_LOOP(name, value_type, index_type)                                              \
-    static void name(void *GAR_RESTRICT to, const void *from, const index_type *rows, int64_t n)   \
-    {                                                                                              \
-        value_type *GAR_RESTRICT t = to;                                                           \
-        const value_type *f = from;                                                                \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            t[i] = f[rows[i]];                                                                     \
-        }                                                                                          \
+#define GAR_GATHER_LOOP(name, value_type, index_type)                                            \
+    static void name(void *GAR_RESTRICT to, const void *from, const index_type *rows, int64_t n) \
+    {                                                                                            \
+        value_type *GAR_RESTRICT t = to;                                                         \
+        const value_type *f = from;                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                        \
+            t[i] = f[rows[i]];                                                                   \
+        }                                                                                        \
     }
 
 GAR_GATHER_LOOP(gather_1, uint8_t, uint32_t)
@@ -34,15 +34,15 @@ GAR_GATHER_LOOP(gather_8, uint64_t, uint32_t)
 GAR_GATHER_LOOP(gather_16, struct wide, uint32_t)
 
 /* With 64-bit row numbers; a negative one gives zero. */
-#define GAR_GATHER_LOOP_I64(name, value_type)                                                      \
-    static void name(void *GAR_RESTRICT to, const void *from, const int64_t *rows, int64_t n)      \
-    {                                                                                              \
-        value_type *GAR_RESTRICT t = to;                                                           \
-        const value_type *f = from;                                                                \
-        const value_type zero = {0};                                                               \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            t[i] = rows[i] < 0 ? zero : f[rows[i]];                                                \
-        }                                                                                          \
+#define GAR_GATHER_LOOP_I64(name, value_type)                                                 \
+    static void name(void *GAR_RESTRICT to, const void *from, const int64_t *rows, int64_t n) \
+    {                                                                                         \
+        value_type *GAR_RESTRICT t = to;                                                      \
+        const value_type *f = from;                                                           \
+        const value_type zero = {0};                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                     \
+            t[i] = rows[i] < 0 ? zero : f[rows[i]];                                           \
+        }                                                                                     \
     }
 
 GAR_GATHER_LOOP_I64(gather_i64_1, uint8_t)
@@ -52,7 +52,8 @@ GAR_GATHER_LOOP_I64(gather_i64_8, uint64_t)
 GAR_GATHER_LOOP_I64(gather_i64_16, struct wide)
 
 /* Width 0 (null type) moves nothing. */
-static void gather_values(int32_t width, void *to, const void *from, const uint32_t *rows, int64_t n)
+static void gather_values(int32_t width, void *to, const void *from, const uint32_t *rows,
+                          int64_t n)
 {
     switch (width) {
     case 1: gather_1(to, from, rows, n); break;
@@ -64,7 +65,8 @@ static void gather_values(int32_t width, void *to, const void *from, const uint3
     }
 }
 
-static void gather_values_i64(int32_t width, void *to, const void *from, const int64_t *rows, int64_t n)
+static void gather_values_i64(int32_t width, void *to, const void *from, const int64_t *rows,
+                              int64_t n)
 {
     switch (width) {
     case 1: gather_i64_1(to, from, rows, n); break;
@@ -77,7 +79,8 @@ static void gather_values_i64(int32_t width, void *to, const void *from, const i
 }
 
 /* Bits are put together byte by byte; `to` starts at bit 0. */
-static void gather_bits(uint8_t *to, const uint8_t *from, int64_t from_offset, const uint32_t *rows, int64_t n)
+static void gather_bits(uint8_t *to, const uint8_t *from, int64_t from_offset, const uint32_t *rows,
+                        int64_t n)
 {
     int64_t i = 0;
     for (; i + 8 <= n; i += 8) {
@@ -97,13 +100,15 @@ static void gather_bits(uint8_t *to, const uint8_t *from, int64_t from_offset, c
 }
 
 /* from NULL means all bits set; a negative row gives 0. */
-static void gather_bits_i64(uint8_t *to, const uint8_t *from, int64_t from_offset, const int64_t *rows, int64_t n)
+static void gather_bits_i64(uint8_t *to, const uint8_t *from, int64_t from_offset,
+                            const int64_t *rows, int64_t n)
 {
     for (int64_t i = 0; i < n; i += 8) {
         unsigned byte = 0;
         for (int64_t k = 0; k < gar_min_i64(8, n - i); k++) {
             const int64_t row = rows[i + k];
-            byte |= (unsigned)(row >= 0 && (from == NULL || gar_bit_get(from, from_offset + row))) << k;
+            byte |= (unsigned)(row >= 0 && (from == NULL || gar_bit_get(from, from_offset + row)))
+                    << k;
         }
         to[i >> 3] = (uint8_t)byte;
     }
@@ -118,8 +123,9 @@ static enum gar_status new_bits(struct gar_memory *memory, int64_t bits, struct 
 }
 
 /* Makes the values and validity buffers of a gathered column; width_bytes 0 with is_bits for booleans. */
-static enum gar_status add_buffers(struct gar_column *to, int32_t width_bytes, bool is_bits, bool with_validity,
-                                   struct gar_memory *memory, struct gar_error *err)
+static enum gar_status add_buffers(struct gar_column *to, int32_t width_bytes, bool is_bits,
+                                   bool with_validity, struct gar_memory *memory,
+                                   struct gar_error *err)
 {
     if (is_bits) {
         GAR_TRY(new_bits(memory, to->length, &to->values_owner, err));
@@ -138,10 +144,12 @@ static enum gar_status add_buffers(struct gar_column *to, int32_t width_bytes, b
 
 /* A column of the same encoding and shared parts for `count` rows, its buffers still to be filled. */
 static enum gar_status prepare(const struct gar_column *column, int64_t count, bool with_validity,
-                               struct gar_memory *memory, struct gar_column **out, struct gar_error *err)
+                               struct gar_memory *memory, struct gar_column **out,
+                               struct gar_error *err)
 {
     if (count < 0 || count > INT64_C(1) << 56) {
-        return gar_error_set(err, GAR_ERR_NOMEM, "out of memory: a column of %lld rows is impossible",
+        return gar_error_set(err, GAR_ERR_NOMEM,
+                             "out of memory: a column of %lld rows is impossible",
                              (long long)count);
     }
     struct gar_column *to = column_alloc(column->type, column->encoding, count, err);
@@ -183,11 +191,13 @@ static bool is_flat_bool(const struct gar_column *column)
     return column->encoding == GAR_FLAT && column->type.id == GAR_BOOL;
 }
 
-enum gar_status gar_column_gather(const struct gar_column *column, const uint32_t *rows, int64_t count,
-                                  struct gar_memory *memory, struct gar_column **out, struct gar_error *err)
+enum gar_status gar_column_gather(const struct gar_column *column, const uint32_t *rows,
+                                  int64_t count, struct gar_memory *memory, struct gar_column **out,
+                                  struct gar_error *err)
 {
     struct gar_column *to = NULL;
-    const bool has_nulls = column->encoding != GAR_CONSTANT && column->validity != NULL && column->null_count != 0;
+    const bool has_nulls =
+        column->encoding != GAR_CONSTANT && column->validity != NULL && column->null_count != 0;
     GAR_TRY(prepare(column, count, has_nulls, memory, &to, err));
     if (is_flat_bool(column)) {
         gather_bits(to->values_owner->data, column->values, column->values_offset, rows, count);
@@ -195,15 +205,17 @@ enum gar_status gar_column_gather(const struct gar_column *column, const uint32_
         gather_values(moved_width(column), to->values_owner->data, column->values, rows, count);
     }
     if (to->validity_owner != NULL) {
-        gather_bits(to->validity_owner->data, column->validity, column->validity_offset, rows, count);
+        gather_bits(to->validity_owner->data, column->validity, column->validity_offset, rows,
+                    count);
     }
     *out = to;
     return GAR_OK;
 }
 
 /* A constant seen through rows some of which may be negative: flat when any is, else constant. */
-static enum gar_status gather_constant_i64(const struct gar_column *column, const int64_t *rows, int64_t count,
-                                           struct gar_memory *memory, struct gar_column **out, struct gar_error *err)
+static enum gar_status gather_constant_i64(const struct gar_column *column, const int64_t *rows,
+                                           int64_t count, struct gar_memory *memory,
+                                           struct gar_column **out, struct gar_error *err)
 {
     bool any_null = false;
     for (int64_t i = 0; i < count; i++) {
@@ -219,29 +231,34 @@ static enum gar_status gather_constant_i64(const struct gar_column *column, cons
     for (int64_t i = 0; i < count; i++) {
         zero_rows[i] = rows[i] < 0 ? -1 : 0;
     }
-    const enum gar_status status = gar_column_gather_i64(column->dictionary, zero_rows, count, memory, out, err);
+    const enum gar_status status =
+        gar_column_gather_i64(column->dictionary, zero_rows, count, memory, out, err);
     gar_free(zero_rows);
     return status;
 }
 
-enum gar_status gar_column_gather_i64(const struct gar_column *column, const int64_t *rows, int64_t count,
-                                      struct gar_memory *memory, struct gar_column **out, struct gar_error *err)
+enum gar_status gar_column_gather_i64(const struct gar_column *column, const int64_t *rows,
+                                      int64_t count, struct gar_memory *memory,
+                                      struct gar_column **out, struct gar_error *err)
 {
     if (column->encoding == GAR_CONSTANT) {
         return gather_constant_i64(column, rows, count, memory, out, err);
     }
     if (column->encoding == GAR_DICTIONARY && column->dictionary->length == 0) {
-        return gar_column_new_null(memory, column->type, count, out, err); /* no code would be valid */
+        return gar_column_new_null(memory, column->type, count, out,
+                                   err); /* no code would be valid */
     }
     struct gar_column *to = NULL;
     GAR_TRY(prepare(column, count, true, memory, &to, err));
     if (is_flat_bool(column)) {
         gather_bits_i64(to->values_owner->data, column->values, column->values_offset, rows, count);
     } else {
-        gather_values_i64(moved_width(column), gar_column_values_mut(to), column->values, rows, count);
+        gather_values_i64(moved_width(column), gar_column_values_mut(to), column->values, rows,
+                          count);
     }
     if (to->validity_owner != NULL) {
-        gather_bits_i64(to->validity_owner->data, column->validity, column->validity_offset, rows, count);
+        gather_bits_i64(to->validity_owner->data, column->validity, column->validity_offset, rows,
+                        count);
     }
     *out = to;
     return GAR_OK;
@@ -265,15 +282,19 @@ static void write_bools(const struct gar_column *column, uint8_t *to, int64_t at
 {
     const struct gar_column *dictionary = column->dictionary;
     switch (column->encoding) {
-    case GAR_FLAT: gar_bits_copy(to, at, column->values, column->values_offset, column->length); break;
+    case GAR_FLAT:
+        gar_bits_copy(to, at, column->values, column->values_offset, column->length);
+        break;
     case GAR_CONSTANT:
-        gar_bits_fill(to, at, column->length, gar_bit_get(dictionary->values, dictionary->values_offset));
+        gar_bits_fill(to, at, column->length,
+                      gar_bit_get(dictionary->values, dictionary->values_offset));
         break;
     case GAR_DICTIONARY:
         for (int64_t i = 0; i < column->length; i++) {
             const uint32_t code = ((const uint32_t *)column->values)[i];
             gar_bit_put(to, at + i,
-                        dictionary->length > 0 && gar_bit_get(dictionary->values, dictionary->values_offset + code));
+                        dictionary->length > 0 &&
+                            gar_bit_get(dictionary->values, dictionary->values_offset + code));
         }
         break;
     }
@@ -329,8 +350,8 @@ static bool may_have_nulls(const struct gar_column *column)
            (column->encoding == GAR_CONSTANT || column->validity != NULL);
 }
 
-enum gar_status gar_column_flatten(const struct gar_column *column, struct gar_memory *memory, struct gar_column **out,
-                                   struct gar_error *err)
+enum gar_status gar_column_flatten(const struct gar_column *column, struct gar_memory *memory,
+                                   struct gar_column **out, struct gar_error *err)
 {
     if (column->encoding == GAR_FLAT) {
         *out = gar_column_ref(column);
@@ -341,8 +362,9 @@ enum gar_status gar_column_flatten(const struct gar_column *column, struct gar_m
         return GAR_ERR_NOMEM;
     }
     const bool is_constant_null = column->encoding == GAR_CONSTANT && may_have_nulls(column);
-    const enum gar_status status = add_buffers(to, gar_type_width(to->type), to->type.id == GAR_BOOL,
-                                               is_constant_null && to->type.id != GAR_NULL, memory, err);
+    const enum gar_status status =
+        add_buffers(to, gar_type_width(to->type), to->type.id == GAR_BOOL,
+                    is_constant_null && to->type.id != GAR_NULL, memory, err);
     if (status < 0) {
         gar_column_unref(to);
         return status;
@@ -374,8 +396,8 @@ static void rebase_views(struct gar_string_view *views, int64_t n, int32_t by)
 }
 
 /* String columns: take over all data buffers, once for runs of columns that share a set, and renumber the views. */
-static enum gar_status merge_data(struct gar_column *const *columns, int64_t count, struct gar_column *to,
-                                  struct gar_error *err)
+static enum gar_status merge_data(struct gar_column *const *columns, int64_t count,
+                                  struct gar_column *to, struct gar_error *err)
 {
     const struct gar_column *last = NULL;
     int32_t base = 0;
@@ -409,8 +431,9 @@ static enum gar_status merge_data(struct gar_column *const *columns, int64_t cou
 }
 
 /* All columns are DICTIONARY under one id. */
-static enum gar_status concat_codes(struct gar_column *const *columns, int64_t count, struct gar_column *to,
-                                    bool with_validity, struct gar_memory *memory, struct gar_error *err)
+static enum gar_status concat_codes(struct gar_column *const *columns, int64_t count,
+                                    struct gar_column *to, bool with_validity,
+                                    struct gar_memory *memory, struct gar_error *err)
 {
     to->dictionary = gar_column_ref(columns[0]->dictionary);
     to->dictionary_id = columns[0]->dictionary_id;
@@ -430,8 +453,9 @@ static enum gar_status concat_codes(struct gar_column *const *columns, int64_t c
     return GAR_OK;
 }
 
-static enum gar_status concat_flat(struct gar_column *const *columns, int64_t count, struct gar_column *to,
-                                   bool with_validity, struct gar_memory *memory, struct gar_error *err)
+static enum gar_status concat_flat(struct gar_column *const *columns, int64_t count,
+                                   struct gar_column *to, bool with_validity,
+                                   struct gar_memory *memory, struct gar_error *err)
 {
     GAR_TRY(add_buffers(to, gar_type_width(to->type), to->type.id == GAR_BOOL,
                         with_validity && to->type.id != GAR_NULL, memory, err));
@@ -443,8 +467,9 @@ static enum gar_status concat_flat(struct gar_column *const *columns, int64_t co
     return gar_type_is_text(to->type) ? merge_data(columns, count, to, err) : GAR_OK;
 }
 
-enum gar_status gar_column_concat(struct gar_column *const *columns, int64_t count, struct gar_type type,
-                                  struct gar_memory *memory, struct gar_column **out, struct gar_error *err)
+enum gar_status gar_column_concat(struct gar_column *const *columns, int64_t count,
+                                  struct gar_type type, struct gar_memory *memory,
+                                  struct gar_column **out, struct gar_error *err)
 {
     if (count == 1) {
         if (columns[0]->encoding != GAR_CONSTANT) {
@@ -467,14 +492,17 @@ enum gar_status gar_column_concat(struct gar_column *const *columns, int64_t cou
         }
         rows += c->length;
         with_validity |= may_have_nulls(c);
-        one_dictionary &= c->encoding == GAR_DICTIONARY && c->dictionary_id == columns[0]->dictionary_id;
+        one_dictionary &=
+            c->encoding == GAR_DICTIONARY && c->dictionary_id == columns[0]->dictionary_id;
     }
-    struct gar_column *to = column_alloc(type, one_dictionary ? GAR_DICTIONARY : GAR_FLAT, rows, err);
+    struct gar_column *to =
+        column_alloc(type, one_dictionary ? GAR_DICTIONARY : GAR_FLAT, rows, err);
     if (to == NULL) {
         return GAR_ERR_NOMEM;
     }
-    const enum gar_status status = one_dictionary ? concat_codes(columns, count, to, with_validity, memory, err)
-                                                  : concat_flat(columns, count, to, with_validity, memory, err);
+    const enum gar_status status =
+        one_dictionary ? concat_codes(columns, count, to, with_validity, memory, err)
+                       : concat_flat(columns, count, to, with_validity, memory, err);
     if (status < 0) {
         gar_column_unref(to);
         return status;
@@ -496,8 +524,9 @@ static int64_t far_bytes(const struct gar_column *column)
 }
 
 /* Copies far bytes of `from` into fresh buffers of `to` and points its views there. */
-static enum gar_status copy_far(const struct gar_column *from, struct gar_column *to, int64_t left_bytes,
-                                struct gar_memory *memory, struct gar_error *err)
+static enum gar_status copy_far(const struct gar_column *from, struct gar_column *to,
+                                int64_t left_bytes, struct gar_memory *memory,
+                                struct gar_error *err)
 {
     const struct gar_string_view *views = from->values;
     struct gar_string_view *out = gar_column_values_mut(to);
@@ -531,10 +560,12 @@ static enum gar_status copy_far(const struct gar_column *from, struct gar_column
     return GAR_OK;
 }
 
-enum gar_status gar_column_compact(const struct gar_column *column, bool force, struct gar_memory *memory,
-                                   struct gar_column **out, struct gar_error *err)
+enum gar_status gar_column_compact(const struct gar_column *column, bool force,
+                                   struct gar_memory *memory, struct gar_column **out,
+                                   struct gar_error *err)
 {
-    if (!gar_type_is_text(column->type) || column->encoding != GAR_FLAT || column->data_count == 0) {
+    if (!gar_type_is_text(column->type) || column->encoding != GAR_FLAT ||
+        column->data_count == 0) {
         *out = gar_column_ref(column);
         return GAR_OK;
     }

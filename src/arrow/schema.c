@@ -42,7 +42,8 @@ static int32_t *find_slot(const struct gar_schema *schema, const char *name)
     }
 }
 
-static enum gar_status copy_field(const struct gar_field *from, struct gar_field *to, struct gar_error *err)
+static enum gar_status copy_field(const struct gar_field *from, struct gar_field *to,
+                                  struct gar_error *err)
 {
     const char *name = from->name != NULL ? from->name : "";
     const int64_t bytes = (int64_t)strlen(name);
@@ -68,8 +69,8 @@ static enum gar_status copy_field(const struct gar_field *from, struct gar_field
     return GAR_OK;
 }
 
-static enum gar_status fill_schema(struct gar_schema *schema, const struct gar_field *fields, int64_t count,
-                                   bool allow_duplicates, struct gar_error *err)
+static enum gar_status fill_schema(struct gar_schema *schema, const struct gar_field *fields,
+                                   int64_t count, bool allow_duplicates, struct gar_error *err)
 {
     for (int64_t i = 0; i < count; i++) {
         GAR_TRY(copy_field(&fields[i], &schema->fields[i], err));
@@ -80,9 +81,11 @@ static enum gar_status fill_schema(struct gar_schema *schema, const struct gar_f
         } else if (!allow_duplicates) {
             char quoted[128];
             return gar_error_set(err, GAR_ERR_VALUE,
-                                 "two columns are named '%s' (positions %d and %lld); rename one, for example with alias",
-                                 gar_error_quote(schema->fields[i].name, (int64_t)strlen(schema->fields[i].name),
-                                                 quoted, (int64_t)sizeof quoted),
+                                 "two columns are named '%s' (positions %d and %lld); rename one, "
+                                 "for example with alias",
+                                 gar_error_quote(schema->fields[i].name,
+                                                 (int64_t)strlen(schema->fields[i].name), quoted,
+                                                 (int64_t)sizeof quoted),
                                  (int)*slot - 1, (long long)i);
         }
     }
@@ -93,8 +96,8 @@ enum gar_status gar_schema_new(const struct gar_field *fields, int64_t count, bo
                                struct gar_schema **out, struct gar_error *err)
 {
     if (count < 0 || count > FIELDS_MAX) {
-        return gar_error_set(err, GAR_ERR_VALUE, "a schema of %lld columns; the limit is %d", (long long)count,
-                             FIELDS_MAX);
+        return gar_error_set(err, GAR_ERR_VALUE, "a schema of %lld columns; the limit is %d",
+                             (long long)count, FIELDS_MAX);
     }
     struct gar_schema *schema = gar_calloc(1, (int64_t)sizeof *schema);
     if (schema == NULL) {
@@ -167,7 +170,8 @@ void gar_schema_print(const struct gar_schema *schema, struct gar_strbuf *out)
     for (int64_t i = 0; i < schema->count; i++) {
         char quoted[256];
         const char *name = schema->fields[i].name;
-        gar_strbuf_append(out, gar_error_quote(name, (int64_t)strlen(name), quoted, (int64_t)sizeof quoted));
+        gar_strbuf_append(
+            out, gar_error_quote(name, (int64_t)strlen(name), quoted, (int64_t)sizeof quoted));
         gar_strbuf_append(out, ": ");
         gar_type_print(schema->fields[i].type, out);
         gar_strbuf_append_char(out, '\n');
@@ -177,9 +181,9 @@ void gar_schema_print(const struct gar_schema *schema, struct gar_strbuf *out)
 /* ---- unknown names ---- */
 
 #define NAME_BYTES_COMPARED 64
-#define NEAREST_MAX 3
-#define NAMES_LISTED_MAX 20
-#define NAMES_COMPARED_MAX 10000
+#define NEAREST_MAX         3
+#define NAMES_LISTED_MAX    20
+#define NAMES_COMPARED_MAX  10000
 
 static char fold(char c)
 {
@@ -265,7 +269,8 @@ static void append_nearest(struct gar_strbuf *sb, const struct gar_schema *schem
     }
 }
 
-enum gar_status gar_schema_get(const struct gar_schema *schema, const char *name, int64_t *out, struct gar_error *err)
+enum gar_status gar_schema_get(const struct gar_schema *schema, const char *name, int64_t *out,
+                               struct gar_error *err)
 {
     const int64_t at = gar_schema_find(schema, name);
     if (at >= 0) {
@@ -285,7 +290,8 @@ enum gar_status gar_schema_get(const struct gar_schema *schema, const char *name
             append_name(&sb, schema->fields[i].name, false);
         }
         if (schema->count > NAMES_LISTED_MAX) {
-            gar_strbuf_printf(&sb, ", and %lld more", (long long)(schema->count - NAMES_LISTED_MAX));
+            gar_strbuf_printf(&sb, ", and %lld more",
+                              (long long)(schema->count - NAMES_LISTED_MAX));
         }
         gar_strbuf_append(&sb, ")");
     }

@@ -106,10 +106,12 @@ enum gar_status gar_type_check(struct gar_type type, struct gar_error *err)
     }
     if (type.id == GAR_DECIMAL128) {
         if (type.precision < 1 || type.precision > GAR_DECIMAL_PRECISION_MAX) {
-            return gar_error_set(err, GAR_ERR_TYPE, "decimal precision %d is not in 1..38", (int)type.precision);
+            return gar_error_set(err, GAR_ERR_TYPE, "decimal precision %d is not in 1..38",
+                                 (int)type.precision);
         }
         if (type.scale < 0 || type.scale > (int)type.precision) {
-            return gar_error_set(err, GAR_ERR_TYPE, "decimal scale %d is not in 0..%d (the precision)",
+            return gar_error_set(err, GAR_ERR_TYPE,
+                                 "decimal scale %d is not in 0..%d (the precision)",
                                  (int)type.scale, (int)type.precision);
         }
     }
@@ -117,7 +119,8 @@ enum gar_status gar_type_check(struct gar_type type, struct gar_error *err)
         return gar_error_set(err, GAR_ERR_TYPE, "unknown time unit number %d", (int)type.unit);
     }
     if (type.id == GAR_TIME && type.unit < GAR_MICRO) {
-        return gar_error_set(err, GAR_ERR_TYPE, "time has unit us or ns, not %s", unit_names[type.unit]);
+        return gar_error_set(err, GAR_ERR_TYPE, "time has unit us or ns, not %s",
+                             unit_names[type.unit]);
     }
     return GAR_OK;
 }
@@ -328,7 +331,8 @@ static bool parse_decimal_args(const struct type_text *t, struct gar_type *out)
 static bool parse_unit(const char *text, int64_t bytes, enum gar_time_unit *out)
 {
     for (int u = 0; u <= (int)GAR_NANO; u++) {
-        if ((int64_t)strlen(unit_names[u]) == bytes && memcmp(unit_names[u], text, (size_t)bytes) == 0) {
+        if ((int64_t)strlen(unit_names[u]) == bytes &&
+            memcmp(unit_names[u], text, (size_t)bytes) == 0) {
             *out = (enum gar_time_unit)u;
             return true;
         }
@@ -375,7 +379,8 @@ static bool parse_zoned(const struct type_text *t, struct gar_type *out)
 
 static bool parse_type(const struct type_text *t, struct gar_type *out)
 {
-    if (strcmp(t->name, "decimal") == 0 || strcmp(t->name, "numeric") == 0 || strcmp(t->name, "decimal128") == 0) {
+    if (strcmp(t->name, "decimal") == 0 || strcmp(t->name, "numeric") == 0 ||
+        strcmp(t->name, "decimal128") == 0) {
         return parse_decimal_args(t, out);
     }
     for (int64_t i = 0; i < GAR_COUNT_OF(spellings); i++) {
@@ -395,13 +400,15 @@ static bool parse_type(const struct type_text *t, struct gar_type *out)
     return parse_zoned(t, out);
 }
 
-enum gar_status gar_type_parse(const char *text, int64_t bytes, struct gar_type *out, struct gar_error *err)
+enum gar_status gar_type_parse(const char *text, int64_t bytes, struct gar_type *out,
+                               struct gar_error *err)
 {
     struct type_text parts = {0};
     struct gar_type type = {0};
     if (!split_text(text, bytes, &parts) || !parse_type(&parts, &type)) {
         char quoted[96];
-        return gar_error_set(err, GAR_ERR_VALUE, "unknown type '%s'; known are int64, float64, string, "
+        return gar_error_set(err, GAR_ERR_VALUE,
+                             "unknown type '%s'; known are int64, float64, string, "
                              "decimal(15, 2), date, timestamp[us, UTC] and the like",
                              gar_error_quote(text, bytes, quoted, (int64_t)sizeof quoted));
     }
@@ -411,9 +418,9 @@ enum gar_status gar_type_parse(const char *text, int64_t bytes, struct gar_type 
 
 /* ---- time zones ---- */
 
-#define ZONES_MAX 4096
+#define ZONES_MAX      4096
 #define ZONE_BYTES_MAX 128
-#define ZONE_BUCKETS 1024
+#define ZONE_BUCKETS   1024
 
 /* Texts are never taken out, so readers need no lock: a slot is filled first and then published by a compare-and-swap
  * on its bucket. Numbers in `heads` and `nexts` are slot + 1; 0 ends a list. */
@@ -449,8 +456,9 @@ const char *gar_zone_intern(const char *zone, int64_t bytes, struct gar_error *e
 {
     if (bytes < 1 || bytes > ZONE_BYTES_MAX || !zone_is_text(zone, bytes)) {
         char quoted[96];
-        (void)gar_error_set(err, GAR_ERR_VALUE, "not a time zone: '%s' (1 to %d printable characters)",
-                            gar_error_quote(zone, bytes, quoted, (int64_t)sizeof quoted), ZONE_BYTES_MAX);
+        (void)gar_error_set(
+            err, GAR_ERR_VALUE, "not a time zone: '%s' (1 to %d printable characters)",
+            gar_error_quote(zone, bytes, quoted, (int64_t)sizeof quoted), ZONE_BYTES_MAX);
         return NULL;
     }
     int32_t *bucket = &zones.heads[gar_hash_bytes(zone, bytes) % ZONE_BUCKETS];
@@ -476,6 +484,7 @@ const char *gar_zone_intern(const char *zone, int64_t bytes, struct gar_error *e
             return found; /* another thread was faster; the slot stays unused */
         }
         zones.nexts[slot] = head;
-    } while (!__atomic_compare_exchange_n(bucket, &head, slot + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+    } while (!__atomic_compare_exchange_n(bucket, &head, slot + 1, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_ACQUIRE));
     return zones.texts[slot];
 }

@@ -8,8 +8,8 @@
 #include "base/strbuf.h"
 
 enum gar_type_id {
-    GAR_NULL,       /* no values; only a length */
-    GAR_BOOL,       /* bitmap */
+    GAR_NULL, /* no values; only a length */
+    GAR_BOOL, /* bitmap */
     GAR_INT8,
     GAR_INT16,
     GAR_INT32,
@@ -24,9 +24,9 @@ enum gar_type_id {
     GAR_STRING,     /* struct gar_string_view; UTF-8, valid */
     GAR_BINARY,     /* struct gar_string_view */
     GAR_DATE,       /* int32 days since 1970-01-01 */
-    GAR_TIME,       /* int64 since midnight, unit us or ns (s and ms are widened to us at the door) */
-    GAR_TIMESTAMP,  /* int64 since 1970-01-01 UTC in unit; with zone an instant, without the local clock */
-    GAR_DURATION,   /* int64 in unit */
+    GAR_TIME, /* int64 since midnight, unit us or ns (s and ms are widened to us at the door) */
+    GAR_TIMESTAMP, /* int64 since 1970-01-01 UTC in unit; with zone an instant, without the local clock */
+    GAR_DURATION, /* int64 in unit */
     GAR_TYPE_ID_COUNT,
 };
 
@@ -69,7 +69,8 @@ GAR_INLINE struct gar_type gar_type_timestamp(enum gar_time_unit unit, const cha
 
 GAR_INLINE bool gar_type_equal(struct gar_type a, struct gar_type b)
 {
-    return a.id == b.id && a.unit == b.unit && a.precision == b.precision && a.scale == b.scale && a.zone == b.zone;
+    return a.id == b.id && a.unit == b.unit && a.precision == b.precision && a.scale == b.scale &&
+           a.zone == b.zone;
 }
 
 /* One pointer per distinct zone text for the life of the process (at most 4,096 texts of at most 128 bytes; NULL
@@ -97,6 +98,7 @@ void gar_type_print(struct gar_type type, struct gar_strbuf *out);
 const char *gar_type_text(struct gar_type type, char *out, int64_t out_bytes);
 /* Reads what gar_type_print writes and SQL spellings ("bigint", "varchar", "double", "decimal(15,2)",
  * "timestamp", "text"), any case. GAR_ERR_VALUE naming the text. */
-GAR_MUST_USE enum gar_status gar_type_parse(const char *text, int64_t bytes, struct gar_type *out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_type_parse(const char *text, int64_t bytes, struct gar_type *out,
+                                            struct gar_error *err);
 
 #endif

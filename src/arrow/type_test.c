@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Types, schemas and values: their texts, what is refused and what the messages say. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -81,8 +81,9 @@ static void unknown_columns_name_near_ones(void **state)
     assert_int_equal(gar_schema_get(schema, "l_tax", &at, NULL), GAR_OK);
     assert_int_equal(at, 2);
     assert_int_equal(gar_schema_get(schema, "l_quantty", &at, &err), GAR_ERR_COLUMN);
-    assert_string_equal(err.message, "unknown column 'l_quantty'; did you mean 'l_quantity'? (columns: l_orderkey, "
-                                     "l_quantity, l_tax)");
+    assert_string_equal(
+        err.message, "unknown column 'l_quantty'; did you mean 'l_quantity'? (columns: l_orderkey, "
+                     "l_quantity, l_tax)");
     assert_int_equal(gar_schema_get(schema, "zzz", &at, &err), GAR_ERR_COLUMN);
     assert_null(strstr(err.message, "did you mean"));
     gar_schema_unref(schema);
@@ -96,7 +97,8 @@ static void unknown_columns_name_near_ones(void **state)
     assert_int_equal(gar_schema_new(fields, 3, true, &schema, &err), GAR_ERR_VALUE);
 }
 
-static void assert_value(const char *type_text, const char *text, const char *sql, const char *plain)
+static void assert_value(const char *type_text, const char *text, const char *sql,
+                         const char *plain)
 {
     struct gar_type type = {0};
     struct gar_value value = {0};
@@ -125,12 +127,15 @@ static void values_print(void **state)
     assert_value("decimal(5, 2)", "1.5", "1.50", "1.50");
     assert_value("bool", "TRUE", "true", "true");
     assert_value("duration[us]", "-1500000", "interval '-00:00:01.500000'", "-00:00:01.500000");
-    assert_value("timestamp[s]", "2024-01-02 03:04:05", "timestamp '2024-01-02 03:04:05'", "2024-01-02 03:04:05");
+    assert_value("timestamp[s]", "2024-01-02 03:04:05", "timestamp '2024-01-02 03:04:05'",
+                 "2024-01-02 03:04:05");
     struct gar_value value = {0};
     struct gar_error err = GAR_ERROR_INIT;
-    assert_int_equal(gar_value_from_text(gar_type_of(GAR_INT8), "300", 3, &value, &err), GAR_ERR_OVERFLOW);
+    assert_int_equal(gar_value_from_text(gar_type_of(GAR_INT8), "300", 3, &value, &err),
+                     GAR_ERR_OVERFLOW);
     assert_string_equal(err.message, "'300' does not fit int8");
-    assert_int_equal(gar_value_from_text(gar_type_of(GAR_DATE), "soon", 4, &value, &err), GAR_ERR_VALUE);
+    assert_int_equal(gar_value_from_text(gar_type_of(GAR_DATE), "soon", 4, &value, &err),
+                     GAR_ERR_VALUE);
 }
 
 int main(void)

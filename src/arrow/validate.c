@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks of columns whose bytes came from outside. After it passes, every kernel may read the column without further checks. */
 #include "arrow/column.h"
-
 #include "base/calendar.h"
 #include "base/utf8.h"
 
@@ -10,20 +9,22 @@ static enum gar_status fault(struct gar_error *err, const char *what, int64_t ro
     return gar_error_set(err, GAR_ERR_FORMAT, "%s at row %lld", what, (long long)row);
 }
 
-static enum gar_status check_bitmap(const struct gar_buffer *owner, const uint8_t *bits, int64_t offset,
-                                    int64_t length, struct gar_error *err)
+static enum gar_status check_bitmap(const struct gar_buffer *owner, const uint8_t *bits,
+                                    int64_t offset, int64_t length, struct gar_error *err)
 {
     if (bits == NULL || length == 0) {
         return GAR_OK;
     }
     if (offset < 0 || owner == NULL || bits < owner->data || bits > owner->data + owner->size ||
         gar_bits_bytes(offset + length) > owner->data + owner->size - bits) {
-        return gar_error_set(err, GAR_ERR_FORMAT, "a bitmap is shorter than %lld rows", (long long)length);
+        return gar_error_set(err, GAR_ERR_FORMAT, "a bitmap is shorter than %lld rows",
+                             (long long)length);
     }
     return GAR_OK;
 }
 
-static enum gar_status check_values(const struct gar_column *column, int64_t width_bytes, struct gar_error *err)
+static enum gar_status check_values(const struct gar_column *column, int64_t width_bytes,
+                                    struct gar_error *err)
 {
     if (column->length == 0 || width_bytes == 0) {
         return GAR_OK;
@@ -32,14 +33,16 @@ static enum gar_status check_values(const struct gar_column *column, int64_t wid
     const uint8_t *values = column->values;
     if (owner == NULL || values < owner->data || values > owner->data + owner->size ||
         column->length > (owner->data + owner->size - values) / width_bytes) {
-        return gar_error_set(err, GAR_ERR_FORMAT, "the values buffer is shorter than %lld rows of %lld bytes",
+        return gar_error_set(err, GAR_ERR_FORMAT,
+                             "the values buffer is shorter than %lld rows of %lld bytes",
                              (long long)column->length, (long long)width_bytes);
     }
     return GAR_OK;
 }
 
 /* Where the bytes of a view lie and whether they are its own prefix. */
-static enum gar_status check_view(const struct gar_column *column, const struct gar_string_view *view, int64_t row,
+static enum gar_status check_view(const struct gar_column *column,
+                                  const struct gar_string_view *view, int64_t row,
                                   struct gar_error *err)
 {
     if (view->size < 0) {
@@ -57,7 +60,8 @@ static enum gar_status check_view(const struct gar_column *column, const struct 
         return fault(err, "a text in a buffer that is not there", row);
     }
     const struct gar_buffer *buffer = column->data[view->far.buffer];
-    if (view->far.offset < 0 || view->far.offset > buffer->size || view->size > buffer->size - view->far.offset) {
+    if (view->far.offset < 0 || view->far.offset > buffer->size ||
+        view->size > buffer->size - view->far.offset) {
         return fault(err, "a text outside its buffer", row);
     }
     if (memcmp(buffer->data + view->far.offset, view->far.prefix, sizeof view->far.prefix) != 0) {
@@ -83,7 +87,8 @@ static enum gar_status check_decimals(const struct gar_column *column, struct ga
 {
     const gar_i128 *values = column->values;
     for (int64_t i = 0; i < column->length; i++) {
-        if (!gar_decimal_fits(values[i], column->type.precision) && !gar_column_is_null(column, i)) {
+        if (!gar_decimal_fits(values[i], column->type.precision) &&
+            !gar_column_is_null(column, i)) {
             return fault(err, "a decimal with more digits than its precision", i);
         }
     }
@@ -93,7 +98,8 @@ static enum gar_status check_decimals(const struct gar_column *column, struct ga
 static enum gar_status check_times(const struct gar_column *column, struct gar_error *err)
 {
     const int64_t *values = column->values;
-    const int64_t day = 86400 * gar_ticks_per_second(gar_unit_digits((enum gar_time_unit)column->type.unit));
+    const int64_t day =
+        86400 * gar_ticks_per_second(gar_unit_digits((enum gar_time_unit)column->type.unit));
     for (int64_t i = 0; i < column->length; i++) {
         if ((values[i] < 0 || values[i] >= day) && !gar_column_is_null(column, i)) {
             return fault(err, "a time of day outside 00:00 to 24:00", i);
@@ -105,8 +111,10 @@ static enum gar_status check_times(const struct gar_column *column, struct gar_e
 static enum gar_status check_codes(const struct gar_column *column, struct gar_error *err)
 {
     const struct gar_column *dictionary = column->dictionary;
-    if (dictionary == NULL || dictionary->encoding != GAR_FLAT || !gar_type_equal(dictionary->type, column->type)) {
-        return gar_error_set(err, GAR_ERR_FORMAT, "a dictionary column without a fitting dictionary");
+    if (dictionary == NULL || dictionary->encoding != GAR_FLAT ||
+        !gar_type_equal(dictionary->type, column->type)) {
+        return gar_error_set(err, GAR_ERR_FORMAT,
+                             "a dictionary column without a fitting dictionary");
     }
     if (gar_column_null_count(dictionary) != 0) {
         return gar_error_set(err, GAR_ERR_FORMAT, "a dictionary with nulls");
@@ -114,7 +122,8 @@ static enum gar_status check_codes(const struct gar_column *column, struct gar_e
     GAR_TRY(check_values(column, (int64_t)sizeof(uint32_t), err));
     const uint32_t *codes = column->values;
     for (int64_t i = 0; i < column->length; i++) {
-        if ((int64_t)codes[i] >= dictionary->length && !(dictionary->length == 0 && gar_column_is_null(column, i))) {
+        if ((int64_t)codes[i] >= dictionary->length &&
+            !(dictionary->length == 0 && gar_column_is_null(column, i))) {
             return fault(err, "a dictionary code beyond the dictionary", i);
         }
     }
@@ -124,7 +133,8 @@ static enum gar_status check_codes(const struct gar_column *column, struct gar_e
 static enum gar_status check_flat(const struct gar_column *column, struct gar_error *err)
 {
     if (column->type.id == GAR_BOOL) {
-        return check_bitmap(column->values_owner, column->values, column->values_offset, column->length, err);
+        return check_bitmap(column->values_owner, column->values, column->values_offset,
+                            column->length, err);
     }
     GAR_TRY(check_values(column, gar_type_width(column->type), err));
     if (gar_type_is_text(column->type)) {
@@ -140,9 +150,11 @@ enum gar_status gar_column_validate(const struct gar_column *column, struct gar_
 {
     GAR_TRY(gar_type_check(column->type, err));
     if (column->length < 0) {
-        return gar_error_set(err, GAR_ERR_FORMAT, "a column of %lld rows", (long long)column->length);
+        return gar_error_set(err, GAR_ERR_FORMAT, "a column of %lld rows",
+                             (long long)column->length);
     }
-    GAR_TRY(check_bitmap(column->validity_owner, column->validity, column->validity_offset, column->length, err));
+    GAR_TRY(check_bitmap(column->validity_owner, column->validity, column->validity_offset,
+                         column->length, err));
     if (column->encoding == GAR_FLAT) {
         GAR_TRY(check_flat(column, err));
     } else {
@@ -156,7 +168,8 @@ enum gar_status gar_column_validate(const struct gar_column *column, struct gar_
     }
     if (column->encoding != GAR_CONSTANT && column->validity != NULL && column->null_count >= 0 &&
         column->null_count !=
-            column->length - gar_bits_count(column->validity, column->validity_offset, column->length)) {
+            column->length -
+                gar_bits_count(column->validity, column->validity_offset, column->length)) {
         return gar_error_set(err, GAR_ERR_FORMAT, "a null count of %lld that is not true",
                              (long long)column->null_count);
     }

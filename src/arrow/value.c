@@ -21,8 +21,8 @@ void gar_value_destroy(struct gar_value *value)
     *value = (struct gar_value){0};
 }
 
-static enum gar_status set_text(struct gar_type type, const void *data, int64_t size, struct gar_value *out,
-                                struct gar_error *err)
+static enum gar_status set_text(struct gar_type type, const void *data, int64_t size,
+                                struct gar_value *out, struct gar_error *err)
 {
     char *copy = gar_malloc(size + 1);
     if (copy == NULL) {
@@ -38,7 +38,8 @@ static enum gar_status set_text(struct gar_type type, const void *data, int64_t 
     return GAR_OK;
 }
 
-enum gar_status gar_value_copy(const struct gar_value *value, struct gar_value *out, struct gar_error *err)
+enum gar_status gar_value_copy(const struct gar_value *value, struct gar_value *out,
+                               struct gar_error *err)
 {
     if (value->is_valid && gar_type_is_text(value->type)) {
         return set_text(value->type, value->text.data, value->text.size, out, err);
@@ -75,7 +76,8 @@ static bool unsigned_fits(struct gar_type type, uint64_t v)
     return bits >= 64 || v < (UINT64_C(1) << bits);
 }
 
-static enum gar_status parse_integer(struct gar_type type, const char *data, int64_t size, struct gar_value *out)
+static enum gar_status parse_integer(struct gar_type type, const char *data, int64_t size,
+                                     struct gar_value *out)
 {
     if (gar_type_is_unsigned(type)) {
         const enum gar_status status = gar_parse_u64(data, size, &out->u64);
@@ -96,7 +98,8 @@ static bool parse_time_of_day(struct gar_type type, const char *data, int64_t si
 }
 
 /* Status without a message; out->type and is_valid are set by the caller. */
-static enum gar_status parse_value(struct gar_type type, const char *data, int64_t size, struct gar_value *out)
+static enum gar_status parse_value(struct gar_type type, const char *data, int64_t size,
+                                   struct gar_value *out)
 {
     bool ok = false;
     bool has_offset = false;
@@ -118,14 +121,16 @@ static enum gar_status parse_value(struct gar_type type, const char *data, int64
         break;
     }
     case GAR_FLOAT64: ok = gar_parse_double(data, size, &out->f64); break;
-    case GAR_DECIMAL128: return gar_decimal_parse(data, size, type.precision, type.scale, false, &out->i128);
+    case GAR_DECIMAL128:
+        return gar_decimal_parse(data, size, type.precision, type.scale, false, &out->i128);
     case GAR_DATE:
         ok = gar_parse_date(data, size, &days);
         out->i64 = days;
         break;
     case GAR_TIME: ok = parse_time_of_day(type, data, size, &out->i64); break;
     case GAR_TIMESTAMP:
-        ok = gar_parse_timestamp(data, size, gar_unit_digits((enum gar_time_unit)type.unit), &out->i64, &has_offset);
+        ok = gar_parse_timestamp(data, size, gar_unit_digits((enum gar_time_unit)type.unit),
+                                 &out->i64, &has_offset);
         break;
     case GAR_DURATION: return gar_parse_i64(data, size, &out->i64);
     case GAR_NULL:
@@ -136,8 +141,8 @@ static enum gar_status parse_value(struct gar_type type, const char *data, int64
     return ok ? GAR_OK : GAR_ERR_VALUE;
 }
 
-enum gar_status gar_value_from_text(struct gar_type type, const char *data, int64_t size, struct gar_value *out,
-                                    struct gar_error *err)
+enum gar_status gar_value_from_text(struct gar_type type, const char *data, int64_t size,
+                                    struct gar_value *out, struct gar_error *err)
 {
     if (gar_type_is_text(type)) {
         return set_text(type, data, size, out, err);
@@ -147,7 +152,9 @@ enum gar_status gar_value_from_text(struct gar_type type, const char *data, int6
     if (status < 0) {
         char quoted[128];
         char name[64];
-        return gar_error_set(err, status, status == GAR_ERR_OVERFLOW ? "'%s' does not fit %s" : "'%s' is not a value of %s",
+        return gar_error_set(err, status,
+                             status == GAR_ERR_OVERFLOW ? "'%s' does not fit %s"
+                                                        : "'%s' is not a value of %s",
                              gar_error_quote(data, size, quoted, (int64_t)sizeof quoted),
                              gar_type_text(type, name, (int64_t)sizeof name));
     }
@@ -159,8 +166,8 @@ enum gar_status gar_value_from_text(struct gar_type type, const char *data, int6
 
 #define GAR_LOAD(type) (((const type *)values->values)[at])
 
-enum gar_status gar_value_from_column(const struct gar_column *column, int64_t i, struct gar_value *out,
-                                      struct gar_error *err)
+enum gar_status gar_value_from_column(const struct gar_column *column, int64_t i,
+                                      struct gar_value *out, struct gar_error *err)
 {
     struct gar_value value = {.type = column->type, .is_valid = !gar_column_is_null(column, i)};
     if (!value.is_valid) {
@@ -199,8 +206,8 @@ enum gar_status gar_value_from_column(const struct gar_column *column, int64_t i
     return GAR_OK;
 }
 
-enum gar_status gar_value_to_column(const struct gar_value *value, struct gar_memory *memory, struct gar_column **out,
-                                    struct gar_error *err)
+enum gar_status gar_value_to_column(const struct gar_value *value, struct gar_memory *memory,
+                                    struct gar_column **out, struct gar_error *err)
 {
     struct gar_builder builder;
     gar_builder_init(&builder, memory, value->type);
@@ -229,7 +236,8 @@ static void append_escaped(struct gar_strbuf *out, const char *data, int64_t siz
             gar_strbuf_append(out, "\\x");
             gar_strbuf_append_char(out, digits[c >> 4]);
             gar_strbuf_append_char(out, digits[c & 15]);
-        } else if (c == 0xc2 && i + 1 < size && (unsigned char)data[i + 1] < 0xa0) { /* C1 controls */
+        } else if (c == 0xc2 && i + 1 < size &&
+                   (unsigned char)data[i + 1] < 0xa0) { /* C1 controls */
             gar_strbuf_append(out, "\\x");
             gar_strbuf_append_char(out, digits[(unsigned char)data[i + 1] >> 4]);
             gar_strbuf_append_char(out, digits[(unsigned char)data[i + 1] & 15]);
@@ -238,7 +246,8 @@ static void append_escaped(struct gar_strbuf *out, const char *data, int64_t siz
                    (((unsigned char)data[i + 2] >= 0xa8 && (unsigned char)data[i + 2] <= 0xae) ||
                     (unsigned char)data[i + 2] == 0x8e || (unsigned char)data[i + 2] == 0x8f)) {
             /* line separators and direction marks: they would turn the rest of the line around */
-            gar_strbuf_printf(out, "\\u%04x", 0x2000u | ((unsigned)(unsigned char)data[i + 2] & 0x3fu));
+            gar_strbuf_printf(out, "\\u%04x",
+                              0x2000u | ((unsigned)(unsigned char)data[i + 2] & 0x3fu));
             i += 2;
         } else {
             gar_strbuf_append_char(out, (char)c);
@@ -270,8 +279,8 @@ static void append_duration(struct gar_strbuf *out, int64_t v, enum gar_time_uni
     if (seconds >= 86400) {
         gar_strbuf_printf(out, "%llud ", (unsigned long long)(seconds / 86400));
     }
-    gar_strbuf_printf(out, "%02u:%02u:%02u", (unsigned)(seconds % 86400 / 3600), (unsigned)(seconds % 3600 / 60),
-                      (unsigned)(seconds % 60));
+    gar_strbuf_printf(out, "%02u:%02u:%02u", (unsigned)(seconds % 86400 / 3600),
+                      (unsigned)(seconds % 3600 / 60), (unsigned)(seconds % 60));
     if (digits > 0) {
         gar_strbuf_printf(out, ".%0*llu", (int)digits, (unsigned long long)fraction);
     }
@@ -390,7 +399,8 @@ void gar_value_print_plain(const struct gar_value *value, int64_t max_bytes, str
         append_escaped(out, value->text.data, end);
         gar_strbuf_append(out, end < value->text.size ? "…" : "");
     } else if (value->type.id == GAR_BINARY) {
-        const int64_t shown = max_bytes > 0 ? gar_min_i64(value->text.size, max_bytes / 2) : value->text.size;
+        const int64_t shown =
+            max_bytes > 0 ? gar_min_i64(value->text.size, max_bytes / 2) : value->text.size;
         append_hex(out, value->text.data, shown);
         gar_strbuf_append(out, shown < value->text.size ? "…" : "");
     } else {

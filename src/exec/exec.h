@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running a plan: lowering into pipelines, execution on the compute and IO pools, a stream of batches as the result. */
+/* Running a plan: lowering into pipelines, execution on the compute and IO pools, a stream of
+ * batches as the result. */
 #ifndef GAR_EXEC_EXEC_H
 #define GAR_EXEC_EXEC_H
 
@@ -13,18 +14,22 @@ struct gar_exec_options {
     struct gar_cancel *cancel;   /* a reference is taken; NULL: the query makes its own */
     int64_t morsel_rows;         /* default_morsel_size; >= 1 */
     bool maintain_order;
-    bool allow_inline;           /* small work on the caller's thread */
-    int64_t stream_batches;      /* bound of the result stream, 0: default */
+    bool allow_inline;      /* small work on the caller's thread */
+    int64_t stream_batches; /* bound of the result stream, 0: default */
     int64_t stream_bytes;
 };
 
-/* Starts (or, inline, prepares) the optimized plan; batches are gathered (no selection), all of plan->schema, with rows > 0. Everything
- * the query uses is gone when the stream is freed and its last batch released. Errors: what lowering finds. Owns: caller frees *out.
+/* Starts (or, inline, prepares) the optimized plan; batches are gathered (no selection), all of
+ * plan->schema, with rows > 0. Everything
+ * the query uses is gone when the stream is freed and its last batch released. Errors: what
+ * lowering finds. Owns: caller frees *out.
  * Threads: any; does not block on IO. */
-GAR_MUST_USE enum gar_status gar_exec_start(const struct gar_plan *plan, const struct gar_exec_options *options,
+GAR_MUST_USE enum gar_status gar_exec_start(const struct gar_plan *plan,
+                                            const struct gar_exec_options *options,
                                             struct gar_stream **out, struct gar_error *err);
 /* The physical plan as text: pipelines, operators, strategies, and whether it would run inline. */
-GAR_MUST_USE enum gar_status gar_exec_explain(const struct gar_plan *plan, const struct gar_exec_options *options,
+GAR_MUST_USE enum gar_status gar_exec_explain(const struct gar_plan *plan,
+                                              const struct gar_exec_options *options,
                                               struct gar_strbuf *out, struct gar_error *err);
 
 #endif

@@ -21,8 +21,9 @@ GAR_MUST_USE enum gar_status gar_text_columns_init(struct gar_text_columns *colu
                                                    struct gar_error *err);
 void gar_text_columns_destroy(struct gar_text_columns *columns);
 
-/* Write row `row` (not null) of a FLAT column that is neither string nor binary; returns the length. Dates and times are ISO 8601
- * without quotes, floats as gar_format_double, booleans true or false, durations ticks. out has room for GAR_TEXT_CELL_BYTES. */
+/* Write row `row` (not null) of a FLAT column that is neither string nor binary; returns the length. Dates and times
+ * are ISO 8601 without quotes, floats as gar_format_double, booleans true or false, durations ticks. out has room
+ * for GAR_TEXT_CELL_BYTES. */
 int32_t gar_text_cell(const struct gar_column *column, int64_t row, char *out);
 
 #endif

@@ -21,6 +21,8 @@ struct csv_provider {
     struct gar_path_list files; /* owned */
     struct gar_source *
         *streams; /* owned; files.count items, NULL for files that are opened anew by each scan */
+    uint8_t *
+        terminators; /* owned; files.count items: the line end found in the sample, 0 where there was none */
     int64_t field_count; /* columns that come from the text: the first ones of the schema */
     bool *inferred;      /* owned; field_count items */
     int64_t path_column; /* position of the file_path_column, -1: none */

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CSV scan. `next` runs in order on the IO pool: it reads about block_bytes of text, finds where the last record in it ends, and
- * gives that much as a unit; the rest goes in front of the next block. `decode` parses units on any number of threads.
+/* The CSV scan. `next` runs in order on the IO pool: it reads about block_bytes of text, finds where the last record
+ * in it ends, and gives that much as a unit; the rest goes in front of the next block. `decode` parses units on any
+ * number of threads.
  *
- * A file's first block also gives its dialect, its header and with it the place of each wanted column, so the files of one scan may
- * order their columns differently. Rows that the filter drops leave through the batch's selection. */
+ * A file's first block also gives its dialect, its header and with it the place of each wanted column, so the files
+ * of one scan may order their columns differently. Rows that the filter drops leave through the batch's selection. */
 #include <string.h>
 
 #include "arrow/value.h"
 #include "base/alloc.h"
 #include "expr/program.h"
 #include "sources/csv_provider_priv.h"
+
+/* A file's first block has room for a byte-order mark at least. */
+#define HEAD_BYTES 4
 
 /* One file's parser, shared by its units. */
 struct csv_file {
@@ -249,6 +253,9 @@ static enum gar_status read_text(struct csv_scan *scan, struct text *text, struc
 {
     /* A long record doubles the block until it fits. */
     int64_t want = gar_max_i64(scan->block_bytes, scan->carry_bytes);
+    if (!scan->is_started) {
+        want = gar_max_i64(want, HEAD_BYTES);
+    }
     if (scan->left_bytes >= 0) {
         want = gar_min_i64(want, scan->left_bytes + 1); /* one more, to see the end */
     }
@@ -267,6 +274,8 @@ static enum gar_status read_text(struct csv_scan *scan, struct text *text, struc
     if (!scan->is_started) {
         GAR_TRY(gar_csv_bom(text->data, text->bytes, &text->start, err));
         scan->dialect = gar_csv_dialect_of(&scan->provider->format, text->data, text->bytes);
+        const uint8_t terminator = scan->provider->terminators[scan->file_next - 1];
+        scan->dialect.terminator = terminator != 0 ? terminator : scan->dialect.terminator;
         scan->is_started = true;
     }
     return GAR_OK;
@@ -363,6 +372,7 @@ static enum gar_status next_block(struct csv_scan *scan, struct text *text, stru
 {
     GAR_TRY(read_text(scan, text, err));
     GAR_TRY(cut_text(scan, text, err));
+    GAR_TRY(keep_carry(scan, text, err));
     int64_t at = text->start;
     if (text->end > at && scan->file == NULL) {
         GAR_TRY(read_header(scan, text, &at, err));
@@ -370,9 +380,7 @@ static enum gar_status next_block(struct csv_scan *scan, struct text *text, stru
     if (text->end > at && scan->file != NULL) {
         GAR_TRY(make_unit(scan, text, at, out, err));
     }
-    scan->line += text->lines;
-    GAR_TRY(keep_carry(scan, text, err));
-    scan->line -= scan->carry_lines;
+    scan->line += text->lines - scan->carry_lines;
     return GAR_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing CSV: each encode turns rows into text (compressed if asked, each piece by itself) on a compute thread, append joins the
- * pieces behind the header in the staged file. */
+/* Writing CSV: each encode turns rows into text (compressed if asked, each piece by itself) on a compute thread,
+ * append joins the pieces behind the header in the staged file. */
 #include <string.h>
 
 #include "base/alloc.h"

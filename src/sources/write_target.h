@@ -14,9 +14,10 @@ struct gar_write_target {
     struct gar_sink *sink; /* owned; NULL before the first write */
 };
 
-/* `path` is what the user gave. It names a file when is_single_file, or when it ends in one of the suffixes (NULL-terminated list,
- * such as ".csv", ".csv.gz") and is no existing folder; else a folder, in which a file "<unique>-0<suffix>" is made. Touches
- * nothing. Errors: GAR_ERR_UNSUPPORTED (a scheme), GAR_ERR_VALUE, GAR_ERR_NOMEM. Owns: caller destroys. */
+/* `path` is what the user gave. It names a file when is_single_file, or when it ends in one of the suffixes
+ * (NULL-terminated list, such as ".csv", ".csv.gz") and is no existing folder; else a folder, in which a file
+ * "<unique>-0<suffix>" is made. Touches nothing. Errors: GAR_ERR_UNSUPPORTED (a scheme), GAR_ERR_VALUE,
+ * GAR_ERR_NOMEM. Owns: caller destroys. */
 GAR_MUST_USE enum gar_status gar_write_target_init(struct gar_write_target *target,
                                                    const char *path, bool is_single_file,
                                                    bool is_overwrite, const char *const *suffixes,
@@ -25,7 +26,8 @@ GAR_MUST_USE enum gar_status gar_write_target_init(struct gar_write_target *targ
 GAR_MUST_USE enum gar_status gar_write_target_write(struct gar_write_target *target,
                                                     const void *data, int64_t bytes,
                                                     struct gar_error *err);
-/* Publish, and give a batch of one string column "path" with the one path. A target nothing was written to gives an empty file.
+/* Publish, and give a batch of one string column "path" with the one path. A target nothing was written to gives an
+ * empty file.
  * Errors: GAR_ERR_IO, GAR_ERR_NOMEM. Owns: caller unrefs *out_paths. */
 GAR_MUST_USE enum gar_status gar_write_target_publish(struct gar_write_target *target,
                                                       struct gar_memory *memory,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sequential reading. Compressed data goes through a 256 KiB input buffer; output goes straight to the caller, so memory is bounded
- * whatever the data claims. Every step of a decoder takes input or gives output, else the data is called damaged. */
+/* Sequential reading. Compressed data goes through a 256 KiB input buffer; output goes straight to the caller, so
+ * memory is bounded whatever the data claims. Every step of a decoder takes input or gives output, else the data is
+ * called damaged. */
 #include "storage/byte_reader.h"
 
 #include <string.h>

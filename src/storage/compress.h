@@ -9,7 +9,8 @@
 
 enum gar_compression { GAR_COMPRESSION_NONE, GAR_COMPRESSION_GZIP, GAR_COMPRESSION_ZSTD };
 
-/* "none", "gzip" or "zstd"; NULL: by the suffix of `path` (".gz", ".zst"; else none). Errors: GAR_ERR_VALUE naming the word. */
+/* "none", "gzip" or "zstd"; NULL: by the suffix of `path` (".gz", ".zst"; else none). Errors: GAR_ERR_VALUE naming
+ * the word. */
 GAR_MUST_USE enum gar_status gar_compression_parse(const char *word, const char *path,
                                                    enum gar_compression *out,
                                                    struct gar_error *err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths of users to files. A glob is walked part by part: a part without wildcards is only joined, one with wildcards lists its
- * folder, "**" enters sub-folders (not its own ancestors, which links may lead to, and not deeper than FOLDER_DEPTH_MAX). */
+/* Paths of users to files. A glob is walked part by part: a part without wildcards is only joined, one with
+ * wildcards lists its folder, "**" enters sub-folders (not its own ancestors, which links may lead to, and not
+ * deeper than FOLDER_DEPTH_MAX). */
 #include "storage/paths.h"
 
 #include <errno.h>

@@ -17,11 +17,12 @@ struct gar_path_list {
  *
  *   - "-" is passed on; a path that exists is taken as it is, whatever characters it has;
  *   - a folder gives its files: names that start with '_' or '.' and empty files are left out, sub-folders are not entered;
- *   - '*', '?' and '[a-z]', '[!a]' match inside a name, "**" any number of folders; wildcards never match names that start with
- *     '_' or '.', nor folders as a last part;
+ *   - '*', '?' and '[a-z]', '[!a]' match inside a name, "**" any number of folders; wildcards never match names that
+ *     start with '_' or '.', nor folders as a last part;
  *   - file:// URIs are percent-decoded; every other scheme is refused.
  *
- * Errors: GAR_ERR_IO naming the input (missing, nothing matched, no permission; os_errno is set); GAR_ERR_UNSUPPORTED naming the scheme,
+ * Errors: GAR_ERR_IO naming the input (missing, nothing matched, no permission; os_errno is set);
+ *         GAR_ERR_UNSUPPORTED naming the scheme,
  * without secrets; GAR_ERR_VALUE for an empty path. Owns: caller destroys the list. Threads: may block. */
 GAR_MUST_USE enum gar_status gar_paths_expand(const char *const *inputs, int64_t count,
                                               struct gar_path_list *out, struct gar_error *err);

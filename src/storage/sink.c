@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Staging and publishing. The order that keeps the old state until the new one is whole:
- *   stage all -> close all (late errors, fsync if asked) -> list what shall be replaced -> rename all -> remove the listed files. */
+ *   stage all -> close all (late errors, fsync if asked) -> list what shall be replaced -> rename all -> remove the
+ *   listed files. */
 #include "storage/sink.h"
 
 #include <errno.h>

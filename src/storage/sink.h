@@ -10,7 +10,8 @@ struct gar_sink;
 
 /* Stage a file that shall become `path` (a local path): makes the folder if missing and opens a hidden sibling
  * ".name.pid.random.tmp" that nobody else has. `path` itself is not touched before gar_sinks_publish.
- * Errors: GAR_ERR_IO with path and reason; a `path` that is a folder. Owns: caller frees. Threads: one at a time; may block. */
+ * Errors: GAR_ERR_IO with path and reason; a `path` that is a folder. Owns: caller frees. Threads: one at a time;
+ *         may block. */
 GAR_MUST_USE enum gar_status gar_sink_open(const char *path, struct gar_sink **out,
                                            struct gar_error *err);
 GAR_MUST_USE enum gar_status gar_sink_write(struct gar_sink *sink, const void *data, int64_t bytes,

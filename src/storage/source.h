@@ -8,7 +8,8 @@
 #include "os/file.h"
 #include "runtime/cancel.h"
 
-/* How much of a stream's start is kept, so that a sample can be read before the data and a short input any number of times. */
+/* How much of a stream's start is kept, so that a sample can be read before the data and a short input any number of
+ * times. */
 #define GAR_SOURCE_KEPT_BYTES ((int64_t)4 << 20)
 
 /* Which state of a file somebody has seen; equal ids mean equal contents as far as the file system tells. */
@@ -35,15 +36,15 @@ int64_t gar_source_bytes(const struct gar_source *source);
 bool gar_source_is_stream(const struct gar_source *source);
 struct gar_source_id gar_source_id_of(const struct gar_source *source);
 
-/* Fill `out` from `offset` on; fewer than `bytes` (*out_read) only at the end. A file ends where it ended when it was opened. A stream
- * gives its kept start again; behind that only the next bytes in order.
+/* Fill `out` from `offset` on; fewer than `bytes` (*out_read) only at the end. A file ends where it ended when it
+ * was opened. A stream gives its kept start again; behind that only the next bytes in order.
  * Errors: GAR_ERR_IO (system's reason; file became shorter; stream read out of order), the cancel's reason.
  * Threads: files: any number at once; streams: one at a time, a second one is refused. May block; cancel may be NULL. */
 GAR_MUST_USE enum gar_status gar_source_read_at(struct gar_source *source, void *out, int64_t bytes,
                                                 int64_t offset, struct gar_cancel *cancel,
                                                 int64_t *out_read, struct gar_error *err);
-/* Is the file still as it was when it was opened? Ask when all is read: GAR_ERR_IO "changed while it was read" if not. Streams
- * always are. */
+/* Is the file still as it was when it was opened? Ask when all is read: GAR_ERR_IO "changed while it was read" if
+ * not. Streams always are. */
 GAR_MUST_USE enum gar_status gar_source_check(const struct gar_source *source,
                                               struct gar_error *err);
 /* Hint that [offset, offset + bytes) is wanted soon. */

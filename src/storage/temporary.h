@@ -6,7 +6,8 @@
 #include "base/attrs.h"
 #include "base/error.h"
 
-/* Make and open for writing "<folder>/.<name>.<pid>.<random>.tmp"; fails rather than open what is there. folder "" is the current one.
+/* Make and open for writing "<folder>/.<name>.<pid>.<random>.tmp"; fails rather than open what is there. folder ""
+ * is the current one.
  * Errors: GAR_ERR_IO. Owns: caller frees *out_path (gar_free) and closes *out_fd. Threads: may block. */
 GAR_MUST_USE enum gar_status gar_staged_open(const char *folder, const char *name, char **out_path,
                                              int *out_fd, struct gar_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Typed columns from text fields. Each type has a fast way over CSV_VECTOR_ROWS rows for plain fields; a field that is anything
- * else (quoted, blank, null, long, odd) goes one by one through `open_cell` and the full parser of its type. */
+/* Typed columns from text fields. Each type has a fast way over CSV_VECTOR_ROWS rows for plain fields; a field that
+ * is anything else (quoted, blank, null, long, odd) goes one by one through `open_cell` and the full parser of its type. */
 #include <string.h>
 
 #include "base/calendar.h"
@@ -556,8 +556,8 @@ static bool side_room(struct csv_target *t, int64_t bytes, struct gar_error *err
            gar_buffer_resize(t->side, gar_max_i64(want, 2 * t->side->size), err) >= 0;
 }
 
-/* Text with doubled quotes or escapes, written to the side buffer (a short result moves into the view again). text lies between the
- * quotes when is_quoted. */
+/* Text with doubled quotes or escapes, written to the side buffer (a short result moves into the view again). text
+ * lies between the quotes when is_quoted. */
 static enum csv_problem unescape(const struct csv_rules *rules, const uint8_t *text, int64_t bytes,
                                  bool is_quoted, struct csv_target *t, struct gar_string_view *out,
                                  struct gar_error *err)

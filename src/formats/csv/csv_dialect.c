@@ -68,6 +68,23 @@ enum gar_status gar_csv_format_check(const struct gar_csv_format *format, struct
     return GAR_OK;
 }
 
+/* Is there a '\r', but no '\n', outside of quotes? The last byte does not count: its '\n' may follow. */
+static bool ends_in_returns(const struct gar_csv_dialect *dialect, const uint8_t *head,
+                            int64_t head_bytes)
+{
+    bool is_inside = false;
+    bool has_return = false;
+    for (int64_t i = 0; i < head_bytes; i++) {
+        if (dialect->has_quote && head[i] == dialect->quote) {
+            is_inside = !is_inside;
+        } else if (!is_inside && head[i] == '\n') {
+            return false;
+        }
+        has_return |= !is_inside && head[i] == '\r' && i + 1 < head_bytes;
+    }
+    return has_return;
+}
+
 struct gar_csv_dialect gar_csv_dialect_of(const struct gar_csv_format *format, const uint8_t *head,
                                           int64_t head_bytes)
 {
@@ -82,12 +99,8 @@ struct gar_csv_dialect gar_csv_dialect_of(const struct gar_csv_format *format, c
     dialect.quote = dialect.has_quote ? (uint8_t)format->quote : 0;
     dialect.escape = dialect.has_escape ? (uint8_t)format->escape : 0;
     dialect.comment = dialect.has_comment ? (uint8_t)format->comment : 0;
-    if (head_bytes > 0 && memchr(head, '\n', (size_t)head_bytes) == NULL) {
-        /* The last byte does not count: its '\n' may follow. */
-        const uint8_t *cr = memchr(head, '\r', (size_t)head_bytes);
-        if (cr != NULL && cr + 1 < head + head_bytes) {
-            dialect.terminator = '\r';
-        }
+    if (ends_in_returns(&dialect, head, head_bytes)) {
+        dialect.terminator = '\r';
     }
     return dialect;
 }

@@ -44,7 +44,8 @@ struct gar_csv_dialect {
     bool double_quote;
 };
 
-/* Options must have passed the check. head is the start of the file: its first line end decides the terminator. */
+/* Options must have passed the check. head is the start of the file: lines end in '\r' only when it
+ * has some outside of quotes and no '\n' there. */
 struct gar_csv_dialect gar_csv_dialect_of(const struct gar_csv_format *format, const uint8_t *head,
                                           int64_t head_bytes);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Separators of CSV text.
  *
- * The scalar machine (`step`) defines the meaning. The SIMD forms take 64 bytes at a time as three bit masks: delimiters, line ends,
- * quotes. A prefix XOR of the quote mask marks what is inside quotes, under the assumption that every quote toggles. That is the
- * machine's meaning exactly when each opening quote follows a separator or a closing quote, which is tested on the masks; a word of 64
- * bytes that fails the test goes through the scalar machine, and the next word is SIMD again. Dialects with an escape or a
- * comment byte always take the scalar machine. */
+ * The scalar machine (`step`) defines the meaning. The SIMD forms take 64 bytes at a time as three bit masks:
+ * delimiters, line ends, quotes. A prefix XOR of the quote mask marks what is inside quotes, under the assumption
+ * that every quote toggles. That is the machine's meaning exactly when each opening quote follows a separator or a
+ * closing quote, which is tested on the masks; a word of 64 bytes that fails the test goes through the scalar
+ * machine, and the next word is SIMD again. Dialects with an escape or a comment byte always take the scalar machine. */
 #include "formats/csv/csv_index.h"
 
 #include <string.h>
@@ -153,8 +153,8 @@ struct word {
     uint64_t quotes;
 };
 
-/* Separators outside quotes of a word with `bits` bytes (1..64), given the prefix XOR of its quotes. False: the quotes are not
- * regular, carry is untouched. */
+/* Separators outside quotes of a word with `bits` bytes (1..64), given the prefix XOR of its quotes. False: the
+ * quotes are not regular, carry is untouched. */
 GAR_INLINE bool resolve(const struct word *w, uint64_t toggled, int bits, bool double_quote,
                         struct carry *c, uint64_t *out_inside, uint64_t *escapes)
 {
@@ -232,7 +232,8 @@ GAR_INLINE int64_t emit_avx2(uint64_t mask, int64_t base, uint32_t *positions, i
     return emit_bits(mask, base, positions, count);
 }
 
-/* Sixteen at a time: the numbers of the set bits are compressed to the front, widened and stored. Writes up to 16 entries beyond. */
+/* Sixteen at a time: the numbers of the set bits are compressed to the front, widened and stored. Writes up to 16
+ * entries beyond. */
 GAR_TARGET(AVX512_TARGET)
 GAR_INLINE int64_t emit_avx512(uint64_t mask, int64_t base, uint32_t *positions, int64_t count)
 {

@@ -40,7 +40,8 @@ struct gar_csv_index_result {
 };
 
 /* Write the offsets of the separators in data[from, to) to positions, at least 64 below `capacity` (>= 128), and stop early
- * only when these are taken. *state is taken and left. 0 <= from <= to < 2^32 - 64; GAR_CSV_PAD_BYTES after `to` are readable.
+ * only when these are taken. *state is taken and left. 0 <= from <= to < 2^32 - 64; GAR_CSV_PAD_BYTES after `to` are
+ * readable.
  * Threads: any. Cost: one pass, no allocation. */
 void gar_csv_index(const struct gar_csv_dialect *dialect, const uint8_t *data, int64_t from,
                    int64_t to, enum gar_csv_state *state, uint32_t *positions, int64_t capacity,

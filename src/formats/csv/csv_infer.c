@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Guessing types: each value is sorted into the classes it could belong to; a type holds when its classes cover all values. */
+/* Guessing types: each value is sorted into the classes it could belong to; a type holds when its classes cover all
+ * values. */
 #include "formats/csv/csv_infer.h"
 
 #include <math.h>

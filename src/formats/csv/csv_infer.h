@@ -38,9 +38,10 @@ struct gar_csv_inference {
     int64_t rows; /* looked at */
 };
 
-/* Look at a sample of one file: data[0, size) are whole records after a byte-order mark, GAR_CSV_PAD_BYTES behind are readable. The
- * first sample with a record decides the columns: the header's names (column_1, ... where they are empty, or without a header) and
- * their number. In later samples a header must have the same names in any order, else the file's rows are not looked at.
+/* Look at a sample of one file: data[0, size) are whole records after a byte-order mark, GAR_CSV_PAD_BYTES behind
+ * are readable. The first sample with a record decides the columns: the header's names (column_1, ... where they are
+ * empty, or without a header) and their number. In later samples a header must have the same names in any order,
+ * else the file's rows are not looked at.
  * Errors: GAR_ERR_FORMAT (quote never closed, NUL in a name, too many columns), GAR_ERR_NOMEM. Owns: caller destroys. */
 GAR_MUST_USE enum gar_status gar_csv_infer(struct gar_csv_inference *inference,
                                            const struct gar_csv_format *format,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a block of text to a batch, a chunk of about CHUNK_FIELDS fields at a time so that the text, the index and the kernels'
- * scratch stay in the caches:
+/* From a block of text to a batch, a chunk of about CHUNK_FIELDS fields at a time so that the text, the index and
+ * the kernels' scratch stay in the caches:
  *   1. gar_csv_index lists the separators of the chunk; a record cut off at its end is listed again with the next chunk;
  *   2. `is_regular` tests that every field_count-th separator is a line end and no other is. Then field (r, c) lies between
  *      positions[r * field_count + c - 1] and positions[r * field_count + c], and nothing needs to be copied;

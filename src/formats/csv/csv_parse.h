@@ -27,8 +27,8 @@ struct gar_csv_parser_parts {
     const struct gar_csv_column *columns; /* schema->count of them */
 };
 
-/* Immutable afterwards, for any number of threads. Errors: GAR_ERR_NOMEM, GAR_ERR_UNSUPPORTED naming the column whose type has no
- * text form. Owns: caller frees *out. */
+/* Immutable afterwards, for any number of threads. Errors: GAR_ERR_NOMEM, GAR_ERR_UNSUPPORTED naming the column
+ * whose type has no text form. Owns: caller frees *out. */
 GAR_MUST_USE enum gar_status gar_csv_parser_new(const struct gar_csv_parser_parts *parts,
                                                 struct gar_csv_parser **out, struct gar_error *err);
 void gar_csv_parser_free(struct gar_csv_parser *parser);
@@ -79,8 +79,8 @@ struct gar_csv_record {
     int64_t line; /* where it starts */
 };
 
-/* Read the record at data[*at, size) and move *at and *line behind it; comment lines and empty lines are passed over. GAR_EOF when
- * there is none. The last record may lack its line end. GAR_CSV_PAD_BYTES behind `size` are readable.
+/* Read the record at data[*at, size) and move *at and *line behind it; comment lines and empty lines are passed
+ * over. GAR_EOF when there is none. The last record may lack its line end. GAR_CSV_PAD_BYTES behind `size` are readable.
  * Errors: GAR_ERR_FORMAT for a quote that is never closed, with the line; GAR_ERR_NOMEM. */
 GAR_MUST_USE enum gar_status gar_csv_read_record(const struct gar_csv_dialect *dialect,
                                                  const uint8_t *data, int64_t size, int64_t *at,

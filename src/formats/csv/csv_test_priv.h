@@ -48,8 +48,8 @@ static inline void print_rows(const struct gar_batch *batch, struct gar_strbuf *
     }
 }
 
-/* Parse `bytes` of text in pieces of block_bytes (cut where records end) and max_rows rows; errors give "error: ...". The text's
- * last record may lack its line end. */
+/* Parse `bytes` of text in pieces of block_bytes (cut where records end) and max_rows rows; errors give "error:
+ * ...". The text's last record may lack its line end. */
 static inline void parse_text(const struct gar_csv_parser *parser,
                               const struct gar_csv_dialect *dialect, const uint8_t *text,
                               int64_t bytes, int64_t block_bytes, int64_t max_rows,

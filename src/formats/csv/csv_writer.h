@@ -18,8 +18,9 @@ GAR_MUST_USE enum gar_status gar_csv_writer_options_check(
 GAR_MUST_USE enum gar_status gar_csv_write_header(const struct gar_schema *schema,
                                                   const struct gar_csv_writer_options *options,
                                                   struct gar_strbuf *out, struct gar_error *err);
-/* The selected rows. Null is an empty field; the empty text is two quotes; text is quoted where it must be. Dates and times are
- * ISO 8601 (with 'T', and 'Z' where the type has a zone); floats are shortest; durations are ticks of their unit.
+/* The selected rows. Null is an empty field; the empty text is two quotes; text is quoted where it must be. Dates
+ * and times are ISO 8601 (with 'T', and 'Z' where the type has a zone); floats are shortest; durations are ticks of
+ * their unit.
  *
  * Errors:  GAR_ERR_NOMEM; GAR_ERR_VALUE for binary values that are not UTF-8, naming column and row; GAR_ERR_VALUE for an
  *          impossible option. out may then hold a part of the rows.

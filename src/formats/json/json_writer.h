@@ -6,9 +6,9 @@
 #include "arrow/batch.h"
 #include "base/strbuf.h"
 
-/* The selected rows, each as {"name":value,...} and '\n'. Null values are written as null, NaN and infinities too (JSON has no
- * word for them); decimals and 64-bit integers as numbers with all their digits; dates and times as ISO 8601 text; durations as ticks;
- * binary as base64 text. Control characters are escaped.
+/* The selected rows, each as {"name":value,...} and '\n'. Null values are written as null, NaN and infinities too
+ * (JSON has no word for them); decimals and 64-bit integers as numbers with all their digits; dates and times as ISO
+ * 8601 text; durations as ticks; binary as base64 text. Control characters are escaped.
  *
  * Errors:  GAR_ERR_NOMEM
  * Owns:    borrows batch; appends to out; memory is used for columns that have to be flattened

@@ -42,7 +42,7 @@ static void test_rows(void **state)
     (void)state;
     static const char *const texts[] = {"a \"b\" \\ \n\t\x01", "\xc3\xa4", ""};
     static const char *const bytes[] = {"M", "Ma", "Man"};
-    static const double numbers[] = {1.5, NAN, -INFINITY};
+    static const double numbers[] = {1.5, (double)NAN, (double)-INFINITY};
     static const int64_t integers[] = {INT64_MIN, 0, INT64_MAX};
     static const int32_t days[] = {0, 0, -1};
     static const bool all[] = {true, true, true};

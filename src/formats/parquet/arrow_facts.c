@@ -20,7 +20,8 @@ enum { PAIR_KEY = 0, PAIR_VALUE = 1 };
 struct flat {
     const uint8_t *data;
     int64_t bytes;
-    int64_t budget; /* bytes that may still be copied: fields may share texts, which could ask for more than there is */
+    int64_t
+        budget; /* bytes that may still be copied: fields may share texts, which could ask for more than there is */
 };
 
 /* A table: where it starts and where its vtable lies. at < 0: none. */
@@ -89,7 +90,8 @@ static struct flat_table slot_table(const struct flat *f, struct flat_table tabl
 }
 
 /* Items of a vector of offsets (or bytes, item_bytes 1): its count, and where the first one lies. */
-static int64_t slot_vector(const struct flat *f, struct flat_table table, int32_t slot, int64_t item_bytes, int64_t *out_at)
+static int64_t slot_vector(const struct flat *f, struct flat_table table, int32_t slot,
+                           int64_t item_bytes, int64_t *out_at)
 {
     const int64_t target = slot_target(f, table, slot);
     if (target < 0) {
@@ -181,8 +183,9 @@ static bool pair_texts(const struct flat *f, int64_t at, int64_t lengths[2], int
 }
 
 /* The field's pairs in the form of the C data interface: count, then length and bytes of key and value. */
-static enum gar_status read_metadata(struct flat *f, struct flat_table field, struct gar_arena *arena,
-                                     struct parquet_arrow_fact *out, struct gar_error *err)
+static enum gar_status read_metadata(struct flat *f, struct flat_table field,
+                                     struct gar_arena *arena, struct parquet_arrow_fact *out,
+                                     struct gar_error *err)
 {
     int64_t first = 0;
     const int64_t count = slot_vector(f, field, FIELD_METADATA, 4, &first);
@@ -251,7 +254,8 @@ static enum gar_status read_field(struct flat *f, struct flat_table field, struc
         }
     } else if (out->kind == PARQUET_ARROW_DURATION) {
         /* The schema language's default, which is then not stored, is milliseconds. */
-        out->unit = slot_at(f, type, DURATION_UNIT, 2) < 0 ? GAR_MILLI : slot_i16(f, type, DURATION_UNIT);
+        out->unit =
+            slot_at(f, type, DURATION_UNIT, 2) < 0 ? GAR_MILLI : slot_i16(f, type, DURATION_UNIT);
     }
     if (out->unit > GAR_NANO) {
         out->unit = -1;
@@ -260,7 +264,8 @@ static enum gar_status read_field(struct flat *f, struct flat_table field, struc
 }
 
 enum gar_status gar_parquet_arrow_facts(const char *base64, int64_t bytes, struct gar_arena *arena,
-                                        struct parquet_arrow_fact **out, int64_t *out_count, struct gar_error *err)
+                                        struct parquet_arrow_fact **out, int64_t *out_count,
+                                        struct gar_error *err)
 {
     *out = NULL;
     *out_count = 0;
@@ -282,7 +287,8 @@ enum gar_status gar_parquet_arrow_facts(const char *base64, int64_t bytes, struc
         return GAR_OK;
     }
     int64_t first = 0;
-    const int64_t count = slot_vector(&f, slot_table(&f, root, MESSAGE_HEADER), SCHEMA_FIELDS, 4, &first);
+    const int64_t count =
+        slot_vector(&f, slot_table(&f, root, MESSAGE_HEADER), SCHEMA_FIELDS, 4, &first);
     if (count <= 0) {
         return GAR_OK;
     }
@@ -292,7 +298,8 @@ enum gar_status gar_parquet_arrow_facts(const char *base64, int64_t bytes, struc
     }
     for (int64_t i = 0; i < count; i++) {
         const int64_t at = first + 4 * i;
-        GAR_TRY(read_field(&f, table_at(&f, at + gar_load_u32(f.data + at)), arena, &facts[i], err));
+        GAR_TRY(
+            read_field(&f, table_at(&f, at + gar_load_u32(f.data + at)), arena, &facts[i], err));
     }
     *out = facts;
     *out_count = count;

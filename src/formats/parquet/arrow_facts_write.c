@@ -9,13 +9,24 @@
 #include "base/bits.h"
 #include "formats/parquet/encode_priv.h"
 
-#define SLOTS_MAX 8
+#define SLOTS_MAX          8
 #define METADATA_VERSION_5 4
-#define HEADER_SCHEMA 1
+#define HEADER_SCHEMA      1
 
 /* Arrow's numbers of types (Type union). */
-enum { ARROW_NULL = 1, ARROW_INT = 2, ARROW_FLOAT = 3, ARROW_BINARY = 4, ARROW_UTF8 = 5, ARROW_BOOL = 6,
-       ARROW_DECIMAL = 7, ARROW_DATE = 8, ARROW_TIME = 9, ARROW_TIMESTAMP = 10, ARROW_DURATION = 18 };
+enum {
+    ARROW_NULL = 1,
+    ARROW_INT = 2,
+    ARROW_FLOAT = 3,
+    ARROW_BINARY = 4,
+    ARROW_UTF8 = 5,
+    ARROW_BOOL = 6,
+    ARROW_DECIMAL = 7,
+    ARROW_DATE = 8,
+    ARROW_TIME = 9,
+    ARROW_TIMESTAMP = 10,
+    ARROW_DURATION = 18
+};
 
 /* A table being written: for each slot its bytes (0: absent), and where its value went. */
 struct slots {
@@ -136,7 +147,9 @@ static void put_type(struct gar_strbuf *out, int64_t at, struct gar_type type)
     case ARROW_INT: slots = (struct slots){.count = 2, .bytes = {4, 1}}; break;
     case ARROW_DECIMAL: slots = (struct slots){.count = 2, .bytes = {4, 4}}; break;
     case ARROW_TIME: slots = (struct slots){.count = 2, .bytes = {2, 4}}; break;
-    case ARROW_TIMESTAMP: slots = (struct slots){.count = 2, .bytes = {2, type.zone != NULL ? 4 : 0}}; break;
+    case ARROW_TIMESTAMP:
+        slots = (struct slots){.count = 2, .bytes = {2, type.zone != NULL ? 4 : 0}};
+        break;
     case ARROW_FLOAT:
     case ARROW_DATE:
     case ARROW_DURATION: slots = (struct slots){.count = 1, .bytes = {2}}; break;
@@ -199,7 +212,8 @@ static int32_t pair_count(const struct gar_field *field)
     return count > 0 ? count : 0;
 }
 
-static void put_metadata(struct gar_strbuf *out, int64_t at, const struct gar_field *field, int32_t count)
+static void put_metadata(struct gar_strbuf *out, int64_t at, const struct gar_field *field,
+                         int32_t count)
 {
     patch_here(out, at);
     const int64_t vector = out->size;
@@ -290,7 +304,8 @@ static bool is_needed(const struct gar_schema *schema)
     return false;
 }
 
-enum gar_status gar_parquet_arrow_facts_write(const struct gar_schema *schema, struct gar_strbuf *out, struct gar_error *err)
+enum gar_status gar_parquet_arrow_facts_write(const struct gar_schema *schema,
+                                              struct gar_strbuf *out, struct gar_error *err)
 {
     if (!is_needed(schema)) {
         return GAR_OK;

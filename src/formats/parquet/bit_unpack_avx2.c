@@ -8,8 +8,8 @@
 /* Eight values of `width` bits are `width` bytes, so a step moves by whole bytes and the bit phase stays. Each half of the
  * vector takes four values out of 16 bytes: 3 + 25 * 3 + 32 bits at most. */
 GAR_TARGET("avx2")
-int64_t gar_bit_unpack_avx2(const uint8_t *in, int64_t in_bytes, int32_t width, int32_t first_bit, int64_t count,
-                            uint32_t *out)
+int64_t gar_bit_unpack_avx2(const uint8_t *in, int64_t in_bytes, int32_t width, int32_t first_bit,
+                            int64_t count, uint32_t *out)
 {
     int32_t shuffle[8];
     int32_t shift[8];

@@ -9,14 +9,15 @@
 
 /* Sixteen values of width bits are 2 * width bytes: 7 + 16 * 25 bits fit the 64 bytes of a register, and each value lies in
  * four bytes. Loads are masked, so nothing behind the input is touched. */
-VBMI static int64_t unpack_narrow(const uint8_t *in, int64_t in_bytes, int32_t width, int32_t first_bit, int64_t count,
-                                  uint32_t *out)
+VBMI static int64_t unpack_narrow(const uint8_t *in, int64_t in_bytes, int32_t width,
+                                  int32_t first_bit, int64_t count, uint32_t *out)
 {
     const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    const __m512i bits =
-        _mm512_add_epi32(_mm512_mullo_epi32(lanes, _mm512_set1_epi32(width)), _mm512_set1_epi32(first_bit));
-    const __m512i bytes = _mm512_add_epi32(_mm512_mullo_epi32(_mm512_srli_epi32(bits, 3), _mm512_set1_epi32(0x01010101)),
-                                           _mm512_set1_epi32(0x03020100));
+    const __m512i bits = _mm512_add_epi32(_mm512_mullo_epi32(lanes, _mm512_set1_epi32(width)),
+                                          _mm512_set1_epi32(first_bit));
+    const __m512i bytes = _mm512_add_epi32(
+        _mm512_mullo_epi32(_mm512_srli_epi32(bits, 3), _mm512_set1_epi32(0x01010101)),
+        _mm512_set1_epi32(0x03020100));
     const __m512i shifts = _mm512_and_si512(bits, _mm512_set1_epi32(7));
     const __m512i mask = _mm512_set1_epi32((int32_t)((UINT32_C(1) << width) - 1));
     const int32_t need = (first_bit + 16 * width + 7) >> 3;
@@ -35,14 +36,15 @@ VBMI static int64_t unpack_narrow(const uint8_t *in, int64_t in_bytes, int32_t w
 }
 
 /* Eight values in 64-bit lanes: 7 + 32 bits lie in five bytes. */
-VBMI static int64_t unpack_wide(const uint8_t *in, int64_t in_bytes, int32_t width, int32_t first_bit, int64_t count,
-                                uint32_t *out)
+VBMI static int64_t unpack_wide(const uint8_t *in, int64_t in_bytes, int32_t width,
+                                int32_t first_bit, int64_t count, uint32_t *out)
 {
     const __m512i lanes = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
-    const __m512i bits =
-        _mm512_add_epi64(_mm512_mullo_epi64(lanes, _mm512_set1_epi64(width)), _mm512_set1_epi64(first_bit));
+    const __m512i bits = _mm512_add_epi64(_mm512_mullo_epi64(lanes, _mm512_set1_epi64(width)),
+                                          _mm512_set1_epi64(first_bit));
     const __m512i bytes =
-        _mm512_add_epi64(_mm512_mullo_epi64(_mm512_srli_epi64(bits, 3), _mm512_set1_epi64(INT64_C(0x0101010101010101))),
+        _mm512_add_epi64(_mm512_mullo_epi64(_mm512_srli_epi64(bits, 3),
+                                            _mm512_set1_epi64(INT64_C(0x0101010101010101))),
                          _mm512_set1_epi64(INT64_C(0x0706050403020100)));
     const __m512i shifts = _mm512_and_si512(bits, _mm512_set1_epi64(7));
     const __m512i mask = _mm512_set1_epi64((int64_t)((UINT64_C(1) << width) - 1));
@@ -61,8 +63,8 @@ VBMI static int64_t unpack_wide(const uint8_t *in, int64_t in_bytes, int32_t wid
     return done;
 }
 
-VBMI int64_t gar_bit_unpack_avx512(const uint8_t *in, int64_t in_bytes, int32_t width, int32_t first_bit, int64_t count,
-                                   uint32_t *out)
+VBMI int64_t gar_bit_unpack_avx512(const uint8_t *in, int64_t in_bytes, int32_t width,
+                                   int32_t first_bit, int64_t count, uint32_t *out)
 {
     return width <= 25 ? unpack_narrow(in, in_bytes, width, first_bit, count, out)
                        : unpack_wide(in, in_bytes, width, first_bit, count, out);

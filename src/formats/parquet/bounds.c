@@ -12,7 +12,7 @@
 #include "formats/parquet/parquet_priv.h"
 
 /* First versions of two writers whose bounds of unsigned and text values are right. */
-#define MR_FIXED_MINOR 10
+#define MR_FIXED_MINOR  10
 #define CPP_FIXED_MINOR 3
 
 /* One stored bound. */
@@ -46,12 +46,15 @@ static bool is_signed_order(const struct gar_parquet_column *column)
 }
 
 /* Chooses the pair of fields to believe, or none. */
-static void choose_fields(const struct gar_parquet_file *file, const struct gar_parquet_column *column,
-                          const struct gar_parquet_chunk *chunk, struct stored *min, struct stored *max)
+static void choose_fields(const struct gar_parquet_file *file,
+                          const struct gar_parquet_column *column,
+                          const struct gar_parquet_chunk *chunk, struct stored *min,
+                          struct stored *max)
 {
     *min = (struct stored){0};
     *max = (struct stored){0};
-    if (column->physical == GAR_PARQUET_INT96 || column->unsupported != NULL || column->type.id == GAR_NULL) {
+    if (column->physical == GAR_PARQUET_INT96 || column->unsupported != NULL ||
+        column->type.id == GAR_NULL) {
         return;
     }
     const uint8_t order = file->column_orders[column->leaf];
@@ -71,14 +74,16 @@ static void choose_fields(const struct gar_parquet_file *file, const struct gar_
 }
 
 /* The value, or false when the bytes are not one. Texts are copied. */
-static bool load_fixed(const struct gar_parquet_column *column, struct stored from, struct gar_value *out)
+static bool load_fixed(const struct gar_parquet_column *column, struct stored from,
+                       struct gar_value *out)
 {
     GAR_ALIGNED(16) uint8_t raw[16] = {0};
     GAR_ALIGNED(16) uint8_t value[16] = {0};
     const int32_t width =
         column->physical == GAR_PARQUET_BOOLEAN
             ? 1
-            : gar_parquet_physical_bytes((enum gar_parquet_physical)column->physical, column->fixed_bytes);
+            : gar_parquet_physical_bytes((enum gar_parquet_physical)column->physical,
+                                         column->fixed_bytes);
     if (from.bytes != width || width > (int32_t)sizeof raw || width == 0) {
         return false;
     }
@@ -86,16 +91,21 @@ static bool load_fixed(const struct gar_parquet_column *column, struct stored fr
     const void *const in = raw;
     bool is_good = true;
     switch ((enum parquet_conversion)column->conversion) {
-    case PARQUET_AS_IS: memcpy(value, raw, (size_t)width); break;
+    case PARQUET_AS_IS:
+    case PARQUET_TIME: memcpy(value, raw, (size_t)width); break;
     case PARQUET_BITS: value[0] = raw[0] & 1; break;
     case PARQUET_TO_INT8: is_good = gar_convert_i32_i8(in, 1, (void *)value); break;
     case PARQUET_TO_INT16: is_good = gar_convert_i32_i16(in, 1, (void *)value); break;
     case PARQUET_TO_UINT8: is_good = gar_convert_i32_u8(in, 1, (void *)value); break;
     case PARQUET_TO_UINT16: is_good = gar_convert_i32_u16(in, 1, (void *)value); break;
     case PARQUET_TO_UINT32: is_good = gar_convert_i64_u32(in, 1, (void *)value); break;
-    case PARQUET_MS_TO_US: gar_convert_ms_us(in, 1, (void *)value); break;
-    case PARQUET_I32_DECIMAL: is_good = gar_convert_i32_decimal(in, 1, column->type.precision, value); break;
-    case PARQUET_I64_DECIMAL: is_good = gar_convert_i64_decimal(in, 1, column->type.precision, value); break;
+    case PARQUET_MS_TO_US: is_good = gar_convert_ms_us(in, 1, (void *)value); break;
+    case PARQUET_I32_DECIMAL:
+        is_good = gar_convert_i32_decimal(in, 1, column->type.precision, value);
+        break;
+    case PARQUET_I64_DECIMAL:
+        is_good = gar_convert_i64_decimal(in, 1, column->type.precision, value);
+        break;
     case PARQUET_F16: gar_convert_f16(in, 1, (void *)value); break;
     case PARQUET_BYTES_DECIMAL:
     case PARQUET_I96_TIMESTAMP:
@@ -132,8 +142,8 @@ static bool load_fixed(const struct gar_parquet_column *column, struct stored fr
 }
 
 /* is_valid stays false when there is no bound to believe. */
-static enum gar_status load_value(const struct gar_parquet_column *column, struct stored from, struct gar_value *out,
-                                  struct gar_error *err)
+static enum gar_status load_value(const struct gar_parquet_column *column, struct stored from,
+                                  struct gar_value *out, struct gar_error *err)
 {
     *out = (struct gar_value){.type = column->type};
     if (from.data == NULL) {
@@ -141,7 +151,8 @@ static enum gar_status load_value(const struct gar_parquet_column *column, struc
     }
     if (column->conversion == PARQUET_BYTES_DECIMAL) {
         GAR_ALIGNED(16) gar_i128 value = 0;
-        out->is_valid = from.bytes > 0 && gar_convert_decimal_bytes(from.data, 1, from.bytes, column->type.precision, &value);
+        out->is_valid = from.bytes > 0 && gar_convert_decimal_bytes(from.data, 1, from.bytes,
+                                                                    column->type.precision, &value);
         out->i128 = value;
         return GAR_OK;
     }
@@ -179,11 +190,13 @@ static void check_floats(struct gar_parquet_bounds *bounds)
     }
 }
 
-enum gar_status gar_parquet_bounds_get(const struct gar_parquet_file *file, int64_t row_group, int64_t column_number,
-                                       struct gar_parquet_bounds *out, struct gar_error *err)
+enum gar_status gar_parquet_bounds_get(const struct gar_parquet_file *file, int64_t row_group,
+                                       int64_t column_number, struct gar_parquet_bounds *out,
+                                       struct gar_error *err)
 {
     const struct gar_parquet_column *const column = &file->columns[column_number];
-    struct gar_parquet_bounds bounds = {.min = {.type = column->type}, .max = {.type = column->type}, .null_count = -1};
+    struct gar_parquet_bounds bounds = {
+        .min = {.type = column->type}, .max = {.type = column->type}, .null_count = -1};
     bounds.rows = file->row_groups[row_group].rows;
     if (column->unsupported != NULL) {
         *out = bounds;
@@ -201,13 +214,16 @@ enum gar_status gar_parquet_bounds_get(const struct gar_parquet_file *file, int6
     }
     bounds.null_count = column->optional ? chunk->null_count : 0;
     const bool is_text = gar_type_is_text(column->type);
-    bounds.min_exact = bounds.min.is_valid && (chunk->min_exact == 1 || (chunk->min_exact == -1 && !is_text));
-    bounds.max_exact = bounds.max.is_valid && (chunk->max_exact == 1 || (chunk->max_exact == -1 && !is_text));
+    bounds.min_exact =
+        bounds.min.is_valid && (chunk->min_exact == 1 || (chunk->min_exact == -1 && !is_text));
+    bounds.max_exact =
+        bounds.max.is_valid && (chunk->max_exact == 1 || (chunk->max_exact == -1 && !is_text));
     bounds.may_have_nan = gar_type_is_float(column->type) && chunk->nan_count != 0;
     if (gar_type_is_float(column->type)) {
         check_floats(&bounds);
     }
-    if (bounds.min.is_valid && bounds.max.is_valid && gar_value_compare(&bounds.min, &bounds.max) > 0) {
+    if (bounds.min.is_valid && bounds.max.is_valid &&
+        gar_value_compare(&bounds.min, &bounds.max) > 0) {
         forget(&bounds);
     }
     *out = bounds;
@@ -221,8 +237,8 @@ void gar_parquet_bounds_destroy(struct gar_parquet_bounds *bounds)
     memset(bounds, 0, sizeof *bounds);
 }
 
-bool gar_parquet_bounds_exclude(const struct gar_parquet_bounds *bounds, enum gar_parquet_compare op,
-                                const struct gar_value *literal)
+bool gar_parquet_bounds_exclude(const struct gar_parquet_bounds *bounds,
+                                enum gar_parquet_compare op, const struct gar_value *literal)
 {
     if (!literal->is_valid || bounds->null_count == bounds->rows) {
         return true;
@@ -239,7 +255,8 @@ bool gar_parquet_bounds_exclude(const struct gar_parquet_bounds *bounds, enum ga
     const int32_t to_max = has_max ? gar_value_compare(literal, &bounds->max) : 0;
     switch (op) {
     case GAR_PARQUET_EQ: return (has_min && to_min < 0) || (has_max && to_max > 0);
-    case GAR_PARQUET_NE: return has_min && has_max && to_min == 0 && to_max == 0 && !bounds->may_have_nan;
+    case GAR_PARQUET_NE:
+        return has_min && has_max && to_min == 0 && to_max == 0 && !bounds->may_have_nan;
     case GAR_PARQUET_LT: return has_min && to_min <= 0;
     case GAR_PARQUET_LE: return has_min && to_min < 0;
     case GAR_PARQUET_GT: return has_max && to_max >= 0;

@@ -20,7 +20,8 @@ struct output {
     int32_t width; /* 0: bits */
 };
 
-enum gar_status gar_parquet_scratch_new(struct gar_memory *memory, struct gar_parquet_scratch **out, struct gar_error *err)
+enum gar_status gar_parquet_scratch_new(struct gar_memory *memory, struct gar_parquet_scratch **out,
+                                        struct gar_error *err)
 {
     struct gar_parquet_scratch *const scratch = gar_calloc(1, (int64_t)sizeof *scratch);
     if (scratch == NULL) {
@@ -41,17 +42,22 @@ void gar_parquet_scratch_free(struct gar_parquet_scratch *scratch)
     gar_free(scratch);
 }
 
-static enum gar_status check_data(const struct gar_parquet_reader *reader, int64_t data_offset, struct gar_error *err)
+static enum gar_status check_data(const struct gar_parquet_reader *reader, int64_t data_offset,
+                                  struct gar_error *err)
 {
-    if (data_offset < 0 || data_offset > reader->data->size || reader->chunk->bytes > reader->data->size - data_offset) {
-        return gar_error_set(err, GAR_ERR_INTERNAL, "a column chunk of %lld bytes does not lie in the bytes given",
+    if (data_offset < 0 || data_offset > reader->data->size ||
+        reader->chunk->bytes > reader->data->size - data_offset) {
+        return gar_error_set(err, GAR_ERR_INTERNAL,
+                             "a column chunk of %lld bytes does not lie in the bytes given",
                              (long long)reader->chunk->bytes);
     }
     return GAR_OK;
 }
 
-static enum gar_status start_reader(struct gar_parquet_reader *reader, struct gar_parquet_scratch *scratch,
-                                    const struct gar_parquet_reader_options *options, struct gar_error *err)
+static enum gar_status start_reader(struct gar_parquet_reader *reader,
+                                    struct gar_parquet_scratch *scratch,
+                                    const struct gar_parquet_reader_options *options,
+                                    struct gar_error *err)
 {
     reader->scratch = scratch;
     if (scratch == NULL) {
@@ -63,7 +69,8 @@ static enum gar_status start_reader(struct gar_parquet_reader *reader, struct ga
         return gar_error_nomem(err, PARQUET_BLOCK_VALUES * (int64_t)sizeof *reader->codes);
     }
     if (reader->chunk->codec == GAR_PARQUET_LZO) {
-        return gar_error_set(err, GAR_ERR_UNSUPPORTED, "column '%s' is compressed with LZO, which is not supported",
+        return gar_error_set(err, GAR_ERR_UNSUPPORTED,
+                             "column '%s' is compressed with LZO, which is not supported",
                              reader->column->name);
     }
     GAR_TRY(gar_parquet_list_pages(reader, err));
@@ -73,11 +80,12 @@ static enum gar_status start_reader(struct gar_parquet_reader *reader, struct ga
     return GAR_OK;
 }
 
-enum gar_status gar_parquet_reader_new(struct gar_parquet_file *file, int64_t row_group, int64_t column,
-                                       struct gar_buffer *data, int64_t data_offset,
-                                       const struct gar_parquet_reader_options *options, struct gar_memory *memory,
-                                       struct gar_parquet_scratch *scratch, struct gar_parquet_reader **out,
-                                       struct gar_error *err)
+enum gar_status gar_parquet_reader_new(struct gar_parquet_file *file, int64_t row_group,
+                                       int64_t column, struct gar_buffer *data, int64_t data_offset,
+                                       const struct gar_parquet_reader_options *options,
+                                       struct gar_memory *memory,
+                                       struct gar_parquet_scratch *scratch,
+                                       struct gar_parquet_reader **out, struct gar_error *err)
 {
     GAR_TRY(gar_parquet_column_check(file, column, err));
     struct gar_parquet_reader *const reader = gar_calloc(1, (int64_t)sizeof *reader);
@@ -138,11 +146,13 @@ bool gar_parquet_reader_is_dictionary(const struct gar_parquet_reader *reader)
     return reader->is_dictionary;
 }
 
-enum gar_status gar_parquet_reader_dictionary(struct gar_parquet_reader *reader, struct gar_column **out, uint64_t *out_id,
+enum gar_status gar_parquet_reader_dictionary(struct gar_parquet_reader *reader,
+                                              struct gar_column **out, uint64_t *out_id,
                                               struct gar_error *err)
 {
     if (!reader->is_dictionary) {
-        return gar_error_set(err, GAR_ERR_INTERNAL, "column '%s' has no dictionary for the whole row group",
+        return gar_error_set(err, GAR_ERR_INTERNAL,
+                             "column '%s' has no dictionary for the whole row group",
                              reader->column->name);
     }
     GAR_TRY(gar_parquet_need_dictionary(reader, err));
@@ -166,23 +176,28 @@ static enum gar_status need_page(struct gar_parquet_reader *reader, struct gar_e
 
 static enum gar_status fail_levels(const struct gar_parquet_reader *reader, struct gar_error *err)
 {
-    return gar_parquet_page_fail(reader, err, "the page holds fewer levels than its header says, or they are malformed");
+    return gar_parquet_page_fail(
+        reader, err, "the page holds fewer levels than its header says, or they are malformed");
 }
 
 /* The next count levels as bits from `offset` of bits; *out_set of them are 1 (not null). */
-static enum gar_status read_levels(struct gar_parquet_reader *reader, int64_t count, uint8_t *bits, int64_t offset,
-                                   int64_t *out_set, struct gar_error *err)
+static enum gar_status read_levels(struct gar_parquet_reader *reader, int64_t count, uint8_t *bits,
+                                   int64_t offset, int64_t *out_set, struct gar_error *err)
 {
     struct parquet_page_state *const state = &reader->state;
     if (state->level_kind == PARQUET_LEVELS_PACKED) {
-        gar_packed_levels_read(state->packed_levels, state->packed_at, count, bits, offset, out_set);
+        gar_packed_levels_read(state->packed_levels, state->packed_at, count, bits, offset,
+                               out_set);
         state->packed_at += count;
         return GAR_OK;
     }
-    return gar_rle_read_bits(&state->levels, count, bits, offset, out_set) ? GAR_OK : fail_levels(reader, err);
+    return gar_rle_read_bits(&state->levels, count, bits, offset, out_set)
+               ? GAR_OK
+               : fail_levels(reader, err);
 }
 
-static enum gar_status skip_levels(struct gar_parquet_reader *reader, int64_t count, int64_t *out_set, struct gar_error *err)
+static enum gar_status skip_levels(struct gar_parquet_reader *reader, int64_t count,
+                                   int64_t *out_set, struct gar_error *err)
 {
     struct parquet_page_state *const state = &reader->state;
     if (state->level_kind == PARQUET_LEVELS_NONE) {
@@ -190,7 +205,8 @@ static enum gar_status skip_levels(struct gar_parquet_reader *reader, int64_t co
         return GAR_OK;
     }
     if (state->level_kind == PARQUET_LEVELS_RLE) {
-        return gar_rle_skip_bits(&state->levels, count, out_set) ? GAR_OK : fail_levels(reader, err);
+        return gar_rle_skip_bits(&state->levels, count, out_set) ? GAR_OK
+                                                                 : fail_levels(reader, err);
     }
     uint8_t bits[PARQUET_BLOCK_VALUES / 8];
     int64_t total = 0;
@@ -209,21 +225,24 @@ static enum gar_status skip_levels(struct gar_parquet_reader *reader, int64_t co
 static bool all_valid_ahead(const struct parquet_page_state *state, int64_t count)
 {
     return state->level_kind == PARQUET_LEVELS_NONE ||
-           (state->level_kind == PARQUET_LEVELS_RLE && !state->levels.is_packed && state->levels.left >= count &&
-            state->levels.value == 1);
+           (state->level_kind == PARQUET_LEVELS_RLE && !state->levels.is_packed &&
+            state->levels.left >= count && state->levels.value == 1);
 }
 
-static enum gar_status need_validity(struct gar_parquet_reader *reader, struct output *output, struct gar_error *err)
+static enum gar_status need_validity(struct gar_parquet_reader *reader, struct output *output,
+                                     struct gar_error *err)
 {
     if (output->validity == NULL) {
-        GAR_TRY(gar_buffer_new(reader->memory, gar_bits_bytes(output->rows), &output->validity, err));
+        GAR_TRY(
+            gar_buffer_new(reader->memory, gar_bits_bytes(output->rows), &output->validity, err));
         memset(output->validity->data, 0xff, (size_t)output->validity->size);
     }
     return GAR_OK;
 }
 
 /* The next n rows, which the loaded page has, straight to the output. */
-static enum gar_status read_rows(struct gar_parquet_reader *reader, int64_t n, struct output *output, struct gar_error *err)
+static enum gar_status read_rows(struct gar_parquet_reader *reader, int64_t n,
+                                 struct output *output, struct gar_error *err)
 {
     int64_t set = n;
     if (all_valid_ahead(&reader->state, n)) {
@@ -253,7 +272,8 @@ static enum gar_status read_rows(struct gar_parquet_reader *reader, int64_t n, s
     return GAR_OK;
 }
 
-static enum gar_status skip_rows(struct gar_parquet_reader *reader, int64_t n, struct gar_error *err)
+static enum gar_status skip_rows(struct gar_parquet_reader *reader, int64_t n,
+                                 struct gar_error *err)
 {
     int64_t set = 0;
     GAR_TRY(skip_levels(reader, n, &set, err));
@@ -277,8 +297,8 @@ static bool is_text(const struct gar_parquet_reader *reader)
 }
 
 /* Memory for `rows` rows, and the dictionary if any page may need it. */
-static enum gar_status output_init(struct gar_parquet_reader *reader, int64_t rows, struct output *output,
-                                   struct gar_error *err)
+static enum gar_status output_init(struct gar_parquet_reader *reader, int64_t rows,
+                                   struct output *output, struct gar_error *err)
 {
     *output = (struct output){.rows = rows, .width = gar_parquet_dense_bytes(reader)};
     if (reader->column->conversion == PARQUET_ALL_NULL) {
@@ -290,7 +310,8 @@ static enum gar_status output_init(struct gar_parquet_reader *reader, int64_t ro
         if (!reader->is_dictionary && dictionary->data_count > 0) {
             /* Views of the dictionary name buffer 0. */
             int32_t number = 0;
-            GAR_TRY(gar_parquet_text_add(reader, gar_buffer_ref(dictionary->data[0]), &number, err));
+            GAR_TRY(
+                gar_parquet_text_add(reader, gar_buffer_ref(dictionary->data[0]), &number, err));
         }
     }
     if (output->width == 0) {
@@ -299,8 +320,8 @@ static enum gar_status output_init(struct gar_parquet_reader *reader, int64_t ro
     return gar_buffer_new(reader->memory, rows * output->width, &output->values, err);
 }
 
-static enum gar_status make_column(struct gar_parquet_reader *reader, struct output *output, struct gar_column **out,
-                                   struct gar_error *err)
+static enum gar_status make_column(struct gar_parquet_reader *reader, struct output *output,
+                                   struct gar_column **out, struct gar_error *err)
 {
     if (output->null_count == 0) {
         gar_buffer_unref(output->validity);
@@ -311,21 +332,22 @@ static enum gar_status make_column(struct gar_parquet_reader *reader, struct out
     }
     if (reader->is_dictionary && reader->dictionary != NULL) {
         struct gar_column *const dictionary = gar_column_ref(reader->dictionary);
-        const enum gar_status status =
-            gar_column_new_dictionary(output->values, output->rows, output->validity, output->null_count, dictionary,
-                                      reader->dictionary_id, out, err);
+        const enum gar_status status = gar_column_new_dictionary(
+            output->values, output->rows, output->validity, output->null_count, dictionary,
+            reader->dictionary_id, out, err);
         if (status < 0) {
             gar_column_unref(dictionary);
             return status;
         }
     } else {
-        const struct gar_column_parts parts = {.type = reader->column->type,
-                                               .length = output->rows,
-                                               .null_count = output->null_count,
-                                               .validity = output->validity,
-                                               .values = output->values,
-                                               .data = reader->text.buffers,
-                                               .data_count = is_text(reader) ? (int32_t)reader->text.count : 0};
+        const struct gar_column_parts parts = {
+            .type = reader->column->type,
+            .length = output->rows,
+            .null_count = output->null_count,
+            .validity = output->validity,
+            .values = output->values,
+            .data = reader->text.buffers,
+            .data_count = is_text(reader) ? (int32_t)reader->text.count : 0};
         for (int32_t i = 0; i < parts.data_count; i++) {
             (void)gar_buffer_ref(parts.data[i]);
         }
@@ -342,8 +364,8 @@ static enum gar_status make_column(struct gar_parquet_reader *reader, struct out
     return gar_parquet_text_reset(reader, err);
 }
 
-static enum gar_status finish(struct gar_parquet_reader *reader, enum gar_status status, struct output *output,
-                              struct gar_column **out, struct gar_error *err)
+static enum gar_status finish(struct gar_parquet_reader *reader, enum gar_status status,
+                              struct output *output, struct gar_column **out, struct gar_error *err)
 {
     if (status >= 0) {
         struct gar_column *column = NULL;
@@ -358,17 +380,19 @@ static enum gar_status finish(struct gar_parquet_reader *reader, enum gar_status
     return status;
 }
 
-static enum gar_status check_rows(const struct gar_parquet_reader *reader, int64_t rows, struct gar_error *err)
+static enum gar_status check_rows(const struct gar_parquet_reader *reader, int64_t rows,
+                                  struct gar_error *err)
 {
     if (rows < 0 || rows > reader->left) {
-        return gar_error_set(err, GAR_ERR_INTERNAL, "column '%s': %lld rows asked of a chunk with %lld left",
+        return gar_error_set(err, GAR_ERR_INTERNAL,
+                             "column '%s': %lld rows asked of a chunk with %lld left",
                              reader->column->name, (long long)rows, (long long)reader->left);
     }
     return GAR_OK;
 }
 
-enum gar_status gar_parquet_reader_read(struct gar_parquet_reader *reader, int64_t rows, struct gar_column **out,
-                                        struct gar_error *err)
+enum gar_status gar_parquet_reader_read(struct gar_parquet_reader *reader, int64_t rows,
+                                        struct gar_column **out, struct gar_error *err)
 {
     GAR_TRY(check_rows(reader, rows, err));
     struct output output;
@@ -376,13 +400,15 @@ enum gar_status gar_parquet_reader_read(struct gar_parquet_reader *reader, int64
     while (status >= 0 && output.at < rows) {
         status = need_page(reader, err);
         if (status >= 0) {
-            status = read_rows(reader, gar_min_i64(rows - output.at, reader->state.left), &output, err);
+            status =
+                read_rows(reader, gar_min_i64(rows - output.at, reader->state.left), &output, err);
         }
     }
     return finish(reader, status, &output, out, err);
 }
 
-enum gar_status gar_parquet_reader_skip(struct gar_parquet_reader *reader, int64_t rows, struct gar_error *err)
+enum gar_status gar_parquet_reader_skip(struct gar_parquet_reader *reader, int64_t rows,
+                                        struct gar_error *err)
 {
     GAR_TRY(check_rows(reader, rows, err));
     while (rows > 0) {
@@ -413,8 +439,9 @@ enum gar_status gar_parquet_reader_skip(struct gar_parquet_reader *reader, int64
 }
 
 /* Takes the selected of n rows that lie dense in reader->block. rows are numbered from `base`. */
-static void take_selected(const struct gar_parquet_reader *reader, const uint32_t *selection, int64_t count, int64_t base,
-                          const uint8_t *bits, bool has_nulls, struct output *output)
+static void take_selected(const struct gar_parquet_reader *reader, const uint32_t *selection,
+                          int64_t count, int64_t base, const uint8_t *bits, bool has_nulls,
+                          struct output *output)
 {
     uint8_t *const values = output->values->data;
     for (int64_t i = 0; i < count; i++) {
@@ -436,8 +463,9 @@ static void take_selected(const struct gar_parquet_reader *reader, const uint32_
 }
 
 /* Decodes n rows (at most a block) of the loaded page and takes the selected ones. */
-static enum gar_status read_block(struct gar_parquet_reader *reader, int64_t n, const uint32_t *selection, int64_t count,
-                                  int64_t base, struct output *output, struct gar_error *err)
+static enum gar_status read_block(struct gar_parquet_reader *reader, int64_t n,
+                                  const uint32_t *selection, int64_t count, int64_t base,
+                                  struct output *output, struct gar_error *err)
 {
     uint8_t bits[PARQUET_BLOCK_VALUES / 8];
     int64_t set = n;
@@ -463,8 +491,9 @@ static enum gar_status read_block(struct gar_parquet_reader *reader, int64_t n, 
 }
 
 /* Rows [base, base + n) of the span, of which selection[0..count) are wanted; the loaded page has them all. */
-static enum gar_status read_span(struct gar_parquet_reader *reader, int64_t base, int64_t n, const uint32_t *selection,
-                                 int64_t count, struct output *output, struct gar_error *err)
+static enum gar_status read_span(struct gar_parquet_reader *reader, int64_t base, int64_t n,
+                                 const uint32_t *selection, int64_t count, struct output *output,
+                                 struct gar_error *err)
 {
     const int64_t end = base + n;
     while (base < end) {
@@ -496,8 +525,9 @@ static enum gar_status read_span(struct gar_parquet_reader *reader, int64_t base
     return GAR_OK;
 }
 
-static enum gar_status read_selection(struct gar_parquet_reader *reader, int64_t rows, const uint32_t *selection,
-                                      int64_t count, struct output *output, struct gar_error *err)
+static enum gar_status read_selection(struct gar_parquet_reader *reader, int64_t rows,
+                                      const uint32_t *selection, int64_t count,
+                                      struct output *output, struct gar_error *err)
 {
     int64_t base = 0;
     int64_t next = 0;
@@ -525,8 +555,9 @@ static enum gar_status read_selection(struct gar_parquet_reader *reader, int64_t
     return GAR_OK;
 }
 
-enum gar_status gar_parquet_reader_read_selected(struct gar_parquet_reader *reader, int64_t rows, const uint32_t *selection,
-                                                 int64_t count, struct gar_column **out, struct gar_error *err)
+enum gar_status gar_parquet_reader_read_selected(struct gar_parquet_reader *reader, int64_t rows,
+                                                 const uint32_t *selection, int64_t count,
+                                                 struct gar_column **out, struct gar_error *err)
 {
     GAR_TRY(check_rows(reader, rows, err));
     if (count == rows) {

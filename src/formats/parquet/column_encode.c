@@ -8,13 +8,13 @@
 #include "base/bits.h"
 #include "formats/parquet/encode_priv.h"
 
-#define PAGE_BYTES_USUAL (1 << 20)
+#define PAGE_BYTES_USUAL       (1 << 20)
 #define DICTIONARY_BYTES_USUAL (1 << 20)
 /* Small pages keep what a selective reader must decompress small. */
 #define PAGE_ROWS_MAX 20480
 /* A codec that leaves more than this share (in per cent) is not worth its time. */
 #define COMPRESSED_SHARE_MAX 97
-#define SAMPLE_BYTES_MIN 1024
+#define SAMPLE_BYTES_MIN     1024
 
 struct chunk_encode {
     const struct parquet_dense *dense;
@@ -22,17 +22,18 @@ struct chunk_encode {
     struct page_codec *codec;
     struct gar_memory *memory;
     struct parquet_dictionary dictionary;
-    struct parquet_bytes out;     /* the chunk so far */
-    struct parquet_bytes page;    /* the page before compression */
-    struct parquet_bytes packed;  /* after it */
+    struct parquet_bytes out;    /* the chunk so far */
+    struct parquet_bytes page;   /* the page before compression */
+    struct parquet_bytes packed; /* after it */
     enum gar_parquet_codec kind;
     bool kind_is_chosen;
     int64_t uncompressed_bytes;
     struct gar_error *err;
 };
 
-enum gar_status gar_parquet_plain_append(const struct parquet_dense *dense, int64_t from, int64_t count,
-                                         const uint32_t *numbers, struct parquet_bytes *out, struct gar_error *err)
+enum gar_status gar_parquet_plain_append(const struct parquet_dense *dense, int64_t from,
+                                         int64_t count, const uint32_t *numbers,
+                                         struct parquet_bytes *out, struct gar_error *err)
 {
     const uint8_t *const values = dense->values->data;
     const int64_t bytes = dense->storage.bytes;
@@ -75,8 +76,8 @@ enum gar_status gar_parquet_plain_append(const struct parquet_dense *dense, int6
 }
 
 /* Header of a data page (rows >= 0) or of the dictionary page. */
-static void put_header(struct gar_strbuf *out, int64_t uncompressed, int64_t compressed, uint32_t crc, int64_t values,
-                       int32_t encoding, bool is_dictionary)
+static void put_header(struct gar_strbuf *out, int64_t uncompressed, int64_t compressed,
+                       uint32_t crc, int64_t values, int32_t encoding, bool is_dictionary)
 {
     int32_t last = 0;
     int32_t inner = 0;
@@ -95,7 +96,8 @@ static void put_header(struct gar_strbuf *out, int64_t uncompressed, int64_t com
     gar_thrift_put_stop(out);
 }
 
-static enum gar_status compress(struct chunk_encode *e, enum gar_parquet_codec kind, struct gar_error *err)
+static enum gar_status compress(struct chunk_encode *e, enum gar_parquet_codec kind,
+                                struct gar_error *err)
 {
     const struct gar_buffer *const page = e->page.buffer;
     const int64_t bound = gar_page_compress_bound(kind, page->size);
@@ -105,7 +107,8 @@ static enum gar_status compress(struct chunk_encode *e, enum gar_parquet_codec k
     }
     GAR_TRY(gar_parquet_bytes_room(&e->packed, bound, &to, err));
     int64_t bytes = 0;
-    GAR_TRY(gar_page_compress(e->codec, kind, e->options->level, page->data, page->size, to, &bytes, err));
+    GAR_TRY(gar_page_compress(e->codec, kind, e->options->level, page->data, page->size, to, &bytes,
+                              err));
     e->packed.buffer->size = bytes;
     return GAR_OK;
 }
@@ -126,11 +129,13 @@ static enum gar_status choose_codec(struct chunk_encode *e, struct gar_error *er
 }
 
 /* Compresses e->page and appends it with its header. */
-static enum gar_status append_page(struct chunk_encode *e, int64_t values, int32_t encoding, bool is_dictionary)
+static enum gar_status append_page(struct chunk_encode *e, int64_t values, int32_t encoding,
+                                   bool is_dictionary)
 {
     struct gar_error *const err = e->err;
     if (e->page.buffer->size > INT32_MAX) {
-        return gar_error_set(err, GAR_ERR_OVERFLOW, "a page of %lld bytes is larger than Parquet allows (2^31 - 1)",
+        return gar_error_set(err, GAR_ERR_OVERFLOW,
+                             "a page of %lld bytes is larger than Parquet allows (2^31 - 1)",
                              (long long)e->page.buffer->size);
     }
     const struct gar_buffer *bytes = e->page.buffer;
@@ -139,12 +144,14 @@ static enum gar_status append_page(struct chunk_encode *e, int64_t values, int32
         bytes = e->packed.buffer;
     }
     if (bytes->size > INT32_MAX) {
-        return gar_error_set(err, GAR_ERR_OVERFLOW, "a page of %lld bytes is larger than Parquet allows (2^31 - 1)",
+        return gar_error_set(err, GAR_ERR_OVERFLOW,
+                             "a page of %lld bytes is larger than Parquet allows (2^31 - 1)",
                              (long long)bytes->size);
     }
     struct gar_strbuf header = {0};
-    put_header(&header, e->page.buffer->size, bytes->size, libdeflate_crc32(0, bytes->data, (size_t)bytes->size), values,
-               encoding, is_dictionary);
+    put_header(&header, e->page.buffer->size, bytes->size,
+               libdeflate_crc32(0, bytes->data, (size_t)bytes->size), values, encoding,
+               is_dictionary);
     enum gar_status status = header.failed ? gar_error_nomem(err, header.size) : GAR_OK;
     if (status >= 0) {
         e->uncompressed_bytes += header.size + e->page.buffer->size;
@@ -166,13 +173,17 @@ static enum gar_status clear_page(struct chunk_encode *e)
 }
 
 /* Levels and values of rows [row, row + rows), which have dense values [at, at + count). */
-static enum gar_status fill_page(struct chunk_encode *e, int64_t row, int64_t rows, int64_t at, int64_t count)
+static enum gar_status fill_page(struct chunk_encode *e, int64_t row, int64_t rows, int64_t at,
+                                 int64_t count)
 {
     const struct parquet_dense *const dense = e->dense;
     GAR_TRY(clear_page(e));
-    GAR_TRY(gar_levels_append(dense->validity != NULL ? dense->validity->data : NULL, row, rows, &e->page, e->err));
+    GAR_TRY(gar_levels_append(dense->validity != NULL ? dense->validity->data : NULL, row, rows,
+                              &e->page, e->err));
     if (e->dictionary.entries == 0) {
-        return dense->type.id == GAR_NULL ? GAR_OK : gar_parquet_plain_append(dense, at, count, NULL, &e->page, e->err);
+        return dense->type.id == GAR_NULL
+                   ? GAR_OK
+                   : gar_parquet_plain_append(dense, at, count, NULL, &e->page, e->err);
     }
     const int64_t top = e->dictionary.entries - 1;
     const int32_t width = top <= 1 ? 1 : 64 - gar_clz64((uint64_t)top);
@@ -195,7 +206,8 @@ static int64_t page_rows(const struct chunk_encode *e, int64_t row, int64_t at)
         return gar_min_i64(rows, gar_max_i64(limit / dense->storage.bytes, 1));
     }
     /* Texts differ: add them up. Every row has at least its length. */
-    const struct parquet_slice *const slices = (const struct parquet_slice *)(const void *)dense->values->data;
+    const struct parquet_slice *const slices =
+        (const struct parquet_slice *)(const void *)dense->values->data;
     int64_t bytes = 0;
     for (int64_t i = 0; i < rows; i++) {
         if (dense->validity != NULL && !gar_bit_get(dense->validity->data, row + i)) {
@@ -217,16 +229,17 @@ static enum gar_status encode_pages(struct chunk_encode *e, struct parquet_encod
     int64_t at = 0;
     while (row < dense->rows) {
         const int64_t rows = page_rows(e, row, at);
-        const int64_t count = dense->validity == NULL ? rows : gar_bits_count(dense->validity->data, row, rows);
+        const int64_t count =
+            dense->validity == NULL ? rows : gar_bits_count(dense->validity->data, row, rows);
         GAR_TRY(fill_page(e, row, rows, at, count));
         if (!e->kind_is_chosen) {
             GAR_TRY(choose_codec(e, e->err));
             if (e->dictionary.entries > 0) {
                 /* The dictionary goes first, with the codec of the chunk; then this page is made again. */
                 GAR_TRY(clear_page(e));
-                GAR_TRY(gar_parquet_plain_append(dense, 0, e->dictionary.entries,
-                                                 (const uint32_t *)(const void *)e->dictionary.firsts->data, &e->page,
-                                                 e->err));
+                GAR_TRY(gar_parquet_plain_append(
+                    dense, 0, e->dictionary.entries,
+                    (const uint32_t *)(const void *)e->dictionary.firsts->data, &e->page, e->err));
                 GAR_TRY(append_page(e, e->dictionary.entries, PARQUET_PLAIN, true));
                 out->has_dictionary = true;
                 out->dictionary_bytes = e->out.buffer->size;
@@ -246,8 +259,10 @@ static enum gar_status encode_chunk(struct chunk_encode *e, struct parquet_encod
     uint8_t *unused = NULL;
     GAR_TRY(gar_parquet_bytes_room(&e->out, 0, &unused, e->err));
     if (!options->no_dictionary) {
-        const int64_t bytes_max = options->dictionary_bytes_max > 0 ? options->dictionary_bytes_max : DICTIONARY_BYTES_USUAL;
-        GAR_TRY(gar_parquet_dictionary_make(e->dense, bytes_max, e->memory, &e->dictionary, e->err));
+        const int64_t bytes_max = options->dictionary_bytes_max > 0 ? options->dictionary_bytes_max
+                                                                    : DICTIONARY_BYTES_USUAL;
+        GAR_TRY(
+            gar_parquet_dictionary_make(e->dense, bytes_max, e->memory, &e->dictionary, e->err));
     }
     if (!options->no_statistics) {
         GAR_TRY(gar_parquet_statistics_make(e->dense, &out->statistics, e->err));
@@ -256,11 +271,14 @@ static enum gar_status encode_chunk(struct chunk_encode *e, struct parquet_encod
 }
 
 enum gar_status gar_parquet_column_encode(const struct parquet_dense *dense,
-                                          const struct gar_parquet_write_options *options, struct page_codec *codec,
-                                          struct gar_memory *memory, struct parquet_encoded *out, struct gar_error *err)
+                                          const struct gar_parquet_write_options *options,
+                                          struct page_codec *codec, struct gar_memory *memory,
+                                          struct parquet_encoded *out, struct gar_error *err)
 {
-    *out = (struct parquet_encoded){.values = dense->rows, .null_count = dense->rows - dense->count};
-    struct chunk_encode e = {.dense = dense, .options = options, .codec = codec, .memory = memory, .err = err};
+    *out =
+        (struct parquet_encoded){.values = dense->rows, .null_count = dense->rows - dense->count};
+    struct chunk_encode e = {
+        .dense = dense, .options = options, .codec = codec, .memory = memory, .err = err};
     e.out.memory = memory;
     e.page.memory = memory;
     e.packed.memory = memory;

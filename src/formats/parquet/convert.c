@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conversions of physical values. The loops gather "does not fit" in one flag, so that compilers can vectorise them. */
-#include "formats/parquet/convert_priv.h"
-
 #include <string.h>
 
 #include "base/bits.h"
+#include "formats/parquet/convert_priv.h"
 
 #define UNIX_EPOCH_JULIAN_DAY 2440588
-#define US_PER_DAY INT64_C(86400000000)
-#define I96_BYTES 12
+#define US_PER_DAY            INT64_C(86400000000)
+#define MS_PER_DAY            86400000
+#define I96_BYTES             12
 
 bool gar_convert_i32_i8(const int32_t *GAR_RESTRICT in, int64_t count, int8_t *GAR_RESTRICT out)
 {
@@ -60,14 +60,29 @@ bool gar_convert_i64_u32(const int64_t *GAR_RESTRICT in, int64_t count, uint32_t
     return bad == 0;
 }
 
-void gar_convert_ms_us(const int32_t *GAR_RESTRICT in, int64_t count, int64_t *GAR_RESTRICT out)
+bool gar_convert_ms_us(const int32_t *GAR_RESTRICT in, int64_t count, int64_t *GAR_RESTRICT out)
 {
+    uint32_t bad = 0;
     for (int64_t i = 0; i < count; i++) {
         out[i] = (int64_t)in[i] * 1000;
+        bad |= (uint32_t)((uint32_t)in[i] >= MS_PER_DAY);
     }
+    return bad == 0;
 }
 
-bool gar_convert_i32_decimal(const int32_t *GAR_RESTRICT in, int64_t count, int32_t precision, void *GAR_RESTRICT out)
+bool gar_convert_time(const int64_t *GAR_RESTRICT in, int64_t count, int64_t day,
+                      int64_t *GAR_RESTRICT out)
+{
+    uint64_t bad = 0;
+    for (int64_t i = 0; i < count; i++) {
+        out[i] = in[i];
+        bad |= (uint64_t)((uint64_t)in[i] >= (uint64_t)day);
+    }
+    return bad == 0;
+}
+
+bool gar_convert_i32_decimal(const int32_t *GAR_RESTRICT in, int64_t count, int32_t precision,
+                             void *GAR_RESTRICT out)
 {
     int64_t *const words = out;
     const int64_t limit = gar_pow10_i64(precision);
@@ -81,7 +96,8 @@ bool gar_convert_i32_decimal(const int32_t *GAR_RESTRICT in, int64_t count, int3
     return bad == 0;
 }
 
-bool gar_convert_i64_decimal(const int64_t *GAR_RESTRICT in, int64_t count, int32_t precision, void *GAR_RESTRICT out)
+bool gar_convert_i64_decimal(const int64_t *GAR_RESTRICT in, int64_t count, int32_t precision,
+                             void *GAR_RESTRICT out)
 {
     int64_t *const words = out;
     const int64_t limit = gar_pow10_i64(precision);
@@ -95,7 +111,8 @@ bool gar_convert_i64_decimal(const int64_t *GAR_RESTRICT in, int64_t count, int3
     return bad == 0;
 }
 
-bool gar_convert_decimal_bytes(const uint8_t *in, int64_t count, int64_t width, int32_t precision, void *out)
+bool gar_convert_decimal_bytes(const uint8_t *in, int64_t count, int64_t width, int32_t precision,
+                               void *out)
 {
     uint8_t *to = out;
     for (int64_t i = 0; i < count; i++) {
@@ -128,10 +145,12 @@ bool gar_convert_i96(const uint8_t *in, int64_t count, int64_t *out)
 {
     for (int64_t i = 0; i < count; i++) {
         const int64_t nanos = (int64_t)gar_load_u64(in + I96_BYTES * i);
-        const int64_t day = (int64_t)(int32_t)gar_load_u32(in + I96_BYTES * i + 8) - UNIX_EPOCH_JULIAN_DAY;
+        const int64_t day =
+            (int64_t)(int32_t)gar_load_u32(in + I96_BYTES * i + 8) - UNIX_EPOCH_JULIAN_DAY;
         const int64_t micros = nanos / 1000 - (nanos % 1000 < 0);
         int64_t us = 0;
-        if (__builtin_mul_overflow(day, US_PER_DAY, &us) || __builtin_add_overflow(us, micros, &out[i])) {
+        if (__builtin_mul_overflow(day, US_PER_DAY, &us) ||
+            __builtin_add_overflow(us, micros, &out[i])) {
             return false;
         }
     }

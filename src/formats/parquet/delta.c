@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decoding of DELTA_BINARY_PACKED. Sums are unsigned, as the format lets them wrap. */
-#include "formats/parquet/delta_priv.h"
-
 #include "base/bits.h"
 #include "formats/parquet/bit_unpack_priv.h"
+#include "formats/parquet/delta_priv.h"
 
 #define VARINT_BYTES_MAX 10
-#define STEP_VALUES 64
+#define STEP_VALUES      64
 #define BLOCK_VALUES_MAX (INT64_C(1) << 31)
 
 static bool read_varint(struct delta_decoder *d, uint64_t *out)
@@ -42,11 +41,13 @@ bool gar_delta_init(struct delta_decoder *d, const uint8_t *data, int64_t bytes)
     uint64_t block = 0;
     uint64_t miniblocks = 0;
     uint64_t total = 0;
-    if (!read_varint(d, &block) || !read_varint(d, &miniblocks) || !read_varint(d, &total) || !read_zigzag(d, &d->last)) {
+    if (!read_varint(d, &block) || !read_varint(d, &miniblocks) || !read_varint(d, &total) ||
+        !read_zigzag(d, &d->last)) {
         return false;
     }
-    if (block == 0 || block > BLOCK_VALUES_MAX || miniblocks == 0 || miniblocks > DELTA_MINIBLOCKS_MAX ||
-        block % miniblocks != 0 || (block / miniblocks) % 8 != 0 || total > INT64_MAX) {
+    if (block == 0 || block > BLOCK_VALUES_MAX || miniblocks == 0 ||
+        miniblocks > DELTA_MINIBLOCKS_MAX || block % miniblocks != 0 ||
+        (block / miniblocks) % 8 != 0 || total > INT64_MAX) {
         return false;
     }
     d->left = (int64_t)total;
@@ -103,7 +104,8 @@ static bool read_step(struct delta_decoder *d, int64_t count, uint64_t *out, int
     if (d->in_miniblock == d->miniblock_values && !next_miniblock(d)) {
         return false;
     }
-    const int64_t n = gar_min_i64(gar_min_i64(count, STEP_VALUES), d->miniblock_values - d->in_miniblock);
+    const int64_t n =
+        gar_min_i64(gar_min_i64(count, STEP_VALUES), d->miniblock_values - d->in_miniblock);
     const int32_t width = d->widths[d->miniblock];
     const int64_t there = d->end - d->next;
     if (gar_bits_bytes((d->in_miniblock + n) * width) > there) {

@@ -12,15 +12,15 @@
 struct delta_decoder {
     const uint8_t *next; /* the miniblock's packed bytes, or the next block's header */
     const uint8_t *end;
-    const uint8_t *widths;     /* of the current block, one byte a miniblock */
-    int64_t left;              /* values that are still to come, by the header */
+    const uint8_t *widths; /* of the current block, one byte a miniblock */
+    int64_t left;          /* values that are still to come, by the header */
     int64_t miniblock_values;
-    int64_t in_miniblock;      /* values of the miniblock already given */
-    int32_t miniblocks;        /* in a block */
-    int32_t miniblock;         /* number of the current one; = miniblocks before the first block */
+    int64_t in_miniblock; /* values of the miniblock already given */
+    int32_t miniblocks;   /* in a block */
+    int32_t miniblock;    /* number of the current one; = miniblocks before the first block */
     uint64_t min_delta;
-    uint64_t last;             /* value given last; arithmetic wraps */
-    bool has_first;            /* the first value, which the header holds, was given */
+    uint64_t last;  /* value given last; arithmetic wraps */
+    bool has_first; /* the first value, which the header holds, was given */
 };
 
 /* Reads the header. False when malformed. */

@@ -21,8 +21,8 @@ static int32_t decimal_bytes(int32_t precision)
 
 static struct parquet_storage decimal_storage(struct gar_type type)
 {
-    struct parquet_storage s = {GAR_PARQUET_FIXED, decimal_bytes(type.precision), PARQUET_LOGICAL_DECIMAL,
-                                PARQUET_CONVERTED_DECIMAL};
+    struct parquet_storage s = {GAR_PARQUET_FIXED, decimal_bytes(type.precision),
+                                PARQUET_LOGICAL_DECIMAL, PARQUET_CONVERTED_DECIMAL};
     if (type.precision <= INT32_DECIMAL_DIGITS) {
         s.physical = GAR_PARQUET_INT32;
         s.bytes = 4;
@@ -39,26 +39,45 @@ struct parquet_storage gar_parquet_storage_of(struct gar_type type)
     const int32_t none = PARQUET_CONVERTED_NONE;
     const int32_t integer = PARQUET_LOGICAL_INTEGER;
     switch ((enum gar_type_id)type.id) {
-    case GAR_NULL: return (struct parquet_storage){GAR_PARQUET_INT32, 4, PARQUET_LOGICAL_NULL, none};
-    case GAR_BOOL: return (struct parquet_storage){GAR_PARQUET_BOOLEAN, 0, PARQUET_LOGICAL_NONE, none};
-    case GAR_INT8: return (struct parquet_storage){GAR_PARQUET_INT32, 4, integer, PARQUET_CONVERTED_INT_8};
-    case GAR_INT16: return (struct parquet_storage){GAR_PARQUET_INT32, 4, integer, PARQUET_CONVERTED_INT_16};
-    case GAR_INT32: return (struct parquet_storage){GAR_PARQUET_INT32, 4, PARQUET_LOGICAL_NONE, none};
-    case GAR_INT64: return (struct parquet_storage){GAR_PARQUET_INT64, 8, PARQUET_LOGICAL_NONE, none};
-    case GAR_UINT8: return (struct parquet_storage){GAR_PARQUET_INT32, 4, integer, PARQUET_CONVERTED_UINT_8};
-    case GAR_UINT16: return (struct parquet_storage){GAR_PARQUET_INT32, 4, integer, PARQUET_CONVERTED_UINT_16};
-    case GAR_UINT32: return (struct parquet_storage){GAR_PARQUET_INT32, 4, integer, PARQUET_CONVERTED_UINT_32};
-    case GAR_UINT64: return (struct parquet_storage){GAR_PARQUET_INT64, 8, integer, PARQUET_CONVERTED_UINT_64};
-    case GAR_FLOAT32: return (struct parquet_storage){GAR_PARQUET_FLOAT, 4, PARQUET_LOGICAL_NONE, none};
-    case GAR_FLOAT64: return (struct parquet_storage){GAR_PARQUET_DOUBLE, 8, PARQUET_LOGICAL_NONE, none};
+    case GAR_NULL:
+        return (struct parquet_storage){GAR_PARQUET_INT32, 4, PARQUET_LOGICAL_NULL, none};
+    case GAR_BOOL:
+        return (struct parquet_storage){GAR_PARQUET_BOOLEAN, 0, PARQUET_LOGICAL_NONE, none};
+    case GAR_INT8:
+        return (struct parquet_storage){GAR_PARQUET_INT32, 4, integer, PARQUET_CONVERTED_INT_8};
+    case GAR_INT16:
+        return (struct parquet_storage){GAR_PARQUET_INT32, 4, integer, PARQUET_CONVERTED_INT_16};
+    case GAR_INT32:
+        return (struct parquet_storage){GAR_PARQUET_INT32, 4, PARQUET_LOGICAL_NONE, none};
+    case GAR_INT64:
+        return (struct parquet_storage){GAR_PARQUET_INT64, 8, PARQUET_LOGICAL_NONE, none};
+    case GAR_UINT8:
+        return (struct parquet_storage){GAR_PARQUET_INT32, 4, integer, PARQUET_CONVERTED_UINT_8};
+    case GAR_UINT16:
+        return (struct parquet_storage){GAR_PARQUET_INT32, 4, integer, PARQUET_CONVERTED_UINT_16};
+    case GAR_UINT32:
+        return (struct parquet_storage){GAR_PARQUET_INT32, 4, integer, PARQUET_CONVERTED_UINT_32};
+    case GAR_UINT64:
+        return (struct parquet_storage){GAR_PARQUET_INT64, 8, integer, PARQUET_CONVERTED_UINT_64};
+    case GAR_FLOAT32:
+        return (struct parquet_storage){GAR_PARQUET_FLOAT, 4, PARQUET_LOGICAL_NONE, none};
+    case GAR_FLOAT64:
+        return (struct parquet_storage){GAR_PARQUET_DOUBLE, 8, PARQUET_LOGICAL_NONE, none};
     case GAR_DECIMAL128: return decimal_storage(type);
     case GAR_STRING:
-        return (struct parquet_storage){GAR_PARQUET_BYTE_ARRAY, 0, PARQUET_LOGICAL_STRING, PARQUET_CONVERTED_UTF8};
-    case GAR_BINARY: return (struct parquet_storage){GAR_PARQUET_BYTE_ARRAY, 0, PARQUET_LOGICAL_NONE, none};
-    case GAR_DATE: return (struct parquet_storage){GAR_PARQUET_INT32, 4, PARQUET_LOGICAL_DATE, PARQUET_CONVERTED_DATE};
-    case GAR_TIME: return (struct parquet_storage){GAR_PARQUET_INT64, 8, PARQUET_LOGICAL_TIME, none};
-    case GAR_TIMESTAMP: return (struct parquet_storage){GAR_PARQUET_INT64, 8, PARQUET_LOGICAL_TIMESTAMP, none};
-    case GAR_DURATION: return (struct parquet_storage){GAR_PARQUET_INT64, 8, PARQUET_LOGICAL_NONE, none};
+        return (struct parquet_storage){GAR_PARQUET_BYTE_ARRAY, 0, PARQUET_LOGICAL_STRING,
+                                        PARQUET_CONVERTED_UTF8};
+    case GAR_BINARY:
+        return (struct parquet_storage){GAR_PARQUET_BYTE_ARRAY, 0, PARQUET_LOGICAL_NONE, none};
+    case GAR_DATE:
+        return (struct parquet_storage){GAR_PARQUET_INT32, 4, PARQUET_LOGICAL_DATE,
+                                        PARQUET_CONVERTED_DATE};
+    case GAR_TIME:
+        return (struct parquet_storage){GAR_PARQUET_INT64, 8, PARQUET_LOGICAL_TIME, none};
+    case GAR_TIMESTAMP:
+        return (struct parquet_storage){GAR_PARQUET_INT64, 8, PARQUET_LOGICAL_TIMESTAMP, none};
+    case GAR_DURATION:
+        return (struct parquet_storage){GAR_PARQUET_INT64, 8, PARQUET_LOGICAL_NONE, none};
     case GAR_TYPE_ID_COUNT: break;
     }
     return (struct parquet_storage){GAR_PARQUET_INT32, 4, PARQUET_LOGICAL_NULL, none};
@@ -86,16 +105,16 @@ static void copy_validity(const struct gar_column *column, uint8_t *bits, int64_
 }
 
 /* A FLAT column's non-null values, widened or narrowed. */
-#define DENSE_COPY(in_type, out_type)                                                              \
-    do {                                                                                           \
-        const in_type *const in = column->values;                                                  \
-        out_type *const values = out;                                                              \
-        int64_t n = 0;                                                                             \
-        for (int64_t i = 0; i < column->length; i++) {                                             \
-            if (bits == NULL || gar_bit_get(bits, column->validity_offset + i)) {                  \
-                values[n++] = (out_type)in[i];                                                     \
-            }                                                                                      \
-        }                                                                                          \
+#define DENSE_COPY(in_type, out_type)                                             \
+    do {                                                                          \
+        const in_type *const in = column->values;                                 \
+        out_type *const values = out;                                             \
+        int64_t n = 0;                                                            \
+        for (int64_t i = 0; i < column->length; i++) {                            \
+            if (bits == NULL || gar_bit_get(bits, column->validity_offset + i)) { \
+                values[n++] = (out_type)in[i];                                    \
+            }                                                                     \
+        }                                                                         \
     } while (0)
 
 static void store_big_endian(gar_i128 value, int32_t bytes, uint8_t *out)
@@ -107,7 +126,8 @@ static void store_big_endian(gar_i128 value, int32_t bytes, uint8_t *out)
     }
 }
 
-static void copy_decimals(const struct gar_column *column, const uint8_t *bits, int32_t bytes, void *out)
+static void copy_decimals(const struct gar_column *column, const uint8_t *bits, int32_t bytes,
+                          void *out)
 {
     if (bytes == 4) {
         DENSE_COPY(gar_i128, int32_t);
@@ -125,7 +145,8 @@ static void copy_decimals(const struct gar_column *column, const uint8_t *bits, 
     }
 }
 
-static enum gar_status copy_seconds(const struct gar_column *column, const uint8_t *bits, int64_t *out, struct gar_error *err)
+static enum gar_status copy_seconds(const struct gar_column *column, const uint8_t *bits,
+                                    int64_t *out, struct gar_error *err)
 {
     const int64_t *const in = column->values;
     int64_t n = 0;
@@ -134,16 +155,18 @@ static enum gar_status copy_seconds(const struct gar_column *column, const uint8
             continue;
         }
         if (__builtin_mul_overflow(in[i], INT64_C(1000), &out[n++])) {
-            return gar_error_set(err, GAR_ERR_OVERFLOW,
-                                 "timestamp of %lld seconds is beyond the milliseconds that Parquet stores",
-                                 (long long)in[i]);
+            return gar_error_set(
+                err, GAR_ERR_OVERFLOW,
+                "timestamp of %lld seconds is beyond the milliseconds that Parquet stores",
+                (long long)in[i]);
         }
     }
     return GAR_OK;
 }
 
 /* Non-null values of one FLAT column to out. */
-static enum gar_status copy_values(const struct parquet_dense *dense, const struct gar_column *column, void *out,
+static enum gar_status copy_values(const struct parquet_dense *dense,
+                                   const struct gar_column *column, void *out,
                                    struct gar_error *err)
 {
     const uint8_t *const bits = column->validity;
@@ -201,7 +224,8 @@ static void copy_bools(const struct gar_column *column, uint8_t *out, int64_t at
 }
 
 static enum gar_status flatten_all(struct gar_batch *const *batches, int64_t count, int64_t number,
-                                   struct gar_memory *memory, struct parquet_dense *dense, struct gar_error *err)
+                                   struct gar_memory *memory, struct parquet_dense *dense,
+                                   struct gar_error *err)
 {
     dense->held = gar_calloc(count, (int64_t)sizeof *dense->held);
     if (dense->held == NULL) {
@@ -212,13 +236,15 @@ static enum gar_status flatten_all(struct gar_batch *const *batches, int64_t cou
         GAR_TRY(gar_column_flatten(batches[i]->columns[number], memory, &dense->held[i], err));
         dense->held_count = i + 1;
         dense->rows += dense->held[i]->length;
-        nulls += dense->type.id == GAR_NULL ? dense->held[i]->length : gar_column_null_count(dense->held[i]);
+        nulls += dense->type.id == GAR_NULL ? dense->held[i]->length
+                                            : gar_column_null_count(dense->held[i]);
     }
     dense->count = dense->rows - nulls;
     return GAR_OK;
 }
 
-static enum gar_status fill_dense(struct parquet_dense *dense, struct gar_memory *memory, struct gar_error *err)
+static enum gar_status fill_dense(struct parquet_dense *dense, struct gar_memory *memory,
+                                  struct gar_error *err)
 {
     const bool has_nulls = dense->count < dense->rows;
     if (has_nulls) {
@@ -227,7 +253,8 @@ static enum gar_status fill_dense(struct parquet_dense *dense, struct gar_memory
     if (dense->type.id == GAR_NULL) {
         return gar_buffer_new(memory, 0, &dense->values, err);
     }
-    const int64_t value_bytes = dense->storage.bytes == 0 ? (int64_t)sizeof(struct parquet_slice) : dense->storage.bytes;
+    const int64_t value_bytes =
+        dense->storage.bytes == 0 ? (int64_t)sizeof(struct parquet_slice) : dense->storage.bytes;
     if (dense->type.id == GAR_BOOL) {
         GAR_TRY(gar_buffer_new_zeroed(memory, gar_bits_bytes(dense->count), &dense->values, err));
     } else {
@@ -251,8 +278,9 @@ static enum gar_status fill_dense(struct parquet_dense *dense, struct gar_memory
     return GAR_OK;
 }
 
-enum gar_status gar_parquet_dense_make(struct gar_batch *const *batches, int64_t count, int64_t number,
-                                       struct gar_memory *memory, struct parquet_dense *out, struct gar_error *err)
+enum gar_status gar_parquet_dense_make(struct gar_batch *const *batches, int64_t count,
+                                       int64_t number, struct gar_memory *memory,
+                                       struct parquet_dense *out, struct gar_error *err)
 {
     *out = (struct parquet_dense){0};
     if (count == 0) {

@@ -11,7 +11,7 @@
 #define SAMPLE_VALUES 8192
 /* Of the sample, in per cent, distinct: beyond it a dictionary does not pay. */
 #define SAMPLE_DISTINCT_MAX 60
-#define SLOTS_FIRST 1024
+#define SLOTS_FIRST         1024
 
 struct table {
     struct gar_buffer *slots; /* owned; uint32_t entry number + 1, 0: free */
@@ -37,7 +37,8 @@ static uint64_t hash_value(const struct parquet_dense *dense, int64_t i)
     if (dense->storage.bytes > 0) {
         return gar_hash_bytes(values + i * dense->storage.bytes, dense->storage.bytes);
     }
-    const struct parquet_slice *const slice = (const struct parquet_slice *)(const void *)values + i;
+    const struct parquet_slice *const slice =
+        (const struct parquet_slice *)(const void *)values + i;
     return gar_hash_bytes(slice->data, slice->bytes);
 }
 
@@ -51,11 +52,12 @@ static bool equal_values(const struct parquet_dense *dense, int64_t a, int64_t b
         return gar_load_u64(values + 8 * a) == gar_load_u64(values + 8 * b);
     }
     if (dense->storage.bytes > 0) {
-        return memcmp(values + a * dense->storage.bytes, values + b * dense->storage.bytes, (size_t)dense->storage.bytes) ==
-               0;
+        return memcmp(values + a * dense->storage.bytes, values + b * dense->storage.bytes,
+                      (size_t)dense->storage.bytes) == 0;
     }
     const struct parquet_slice *const slices = (const struct parquet_slice *)(const void *)values;
-    return slices[a].bytes == slices[b].bytes && memcmp(slices[a].data, slices[b].data, (size_t)slices[a].bytes) == 0;
+    return slices[a].bytes == slices[b].bytes &&
+           memcmp(slices[a].data, slices[b].data, (size_t)slices[a].bytes) == 0;
 }
 
 static int64_t plain_bytes(const struct parquet_dense *dense, int64_t i)
@@ -67,8 +69,10 @@ static int64_t plain_bytes(const struct parquet_dense *dense, int64_t i)
 }
 
 /* Twice the slots, entries put in again. */
-static enum gar_status grow_table(const struct parquet_dense *dense, const struct parquet_dictionary *dictionary,
-                                  struct gar_memory *memory, struct table *table, struct gar_error *err)
+static enum gar_status grow_table(const struct parquet_dense *dense,
+                                  const struct parquet_dictionary *dictionary,
+                                  struct gar_memory *memory, struct table *table,
+                                  struct gar_error *err)
 {
     struct gar_buffer *slots = NULL;
     const int64_t count = table->slot_count * 2;
@@ -88,8 +92,9 @@ static enum gar_status grow_table(const struct parquet_dense *dense, const struc
     return GAR_OK;
 }
 
-static enum gar_status add_entry(const struct parquet_dense *dense, int64_t value, struct gar_memory *memory,
-                                 struct parquet_dictionary *dictionary, struct table *table, struct gar_error *err)
+static enum gar_status add_entry(const struct parquet_dense *dense, int64_t value,
+                                 struct gar_memory *memory, struct parquet_dictionary *dictionary,
+                                 struct table *table, struct gar_error *err)
 {
     const int64_t used = dictionary->entries * (int64_t)sizeof(uint32_t);
     if (dictionary->firsts->size < used + (int64_t)sizeof(uint32_t)) {
@@ -99,11 +104,14 @@ static enum gar_status add_entry(const struct parquet_dense *dense, int64_t valu
     memcpy(dictionary->firsts->data + used, &number, sizeof number);
     dictionary->entries++;
     dictionary->bytes += plain_bytes(dense, value);
-    return dictionary->entries * 2 > table->slot_count ? grow_table(dense, dictionary, memory, table, err) : GAR_OK;
+    return dictionary->entries * 2 > table->slot_count
+               ? grow_table(dense, dictionary, memory, table, err)
+               : GAR_OK;
 }
 
-static enum gar_status fill(const struct parquet_dense *dense, int64_t bytes_max, struct gar_memory *memory,
-                            struct parquet_dictionary *dictionary, struct table *table, struct gar_error *err)
+static enum gar_status fill(const struct parquet_dense *dense, int64_t bytes_max,
+                            struct gar_memory *memory, struct parquet_dictionary *dictionary,
+                            struct table *table, struct gar_error *err)
 {
     uint32_t *const codes = (uint32_t *)(void *)dictionary->codes->data;
     for (int64_t i = 0; i < dense->count; i++) {
@@ -137,7 +145,8 @@ static enum gar_status fill(const struct parquet_dense *dense, int64_t bytes_max
     return GAR_OK;
 }
 
-enum gar_status gar_parquet_dictionary_make(const struct parquet_dense *dense, int64_t bytes_max, struct gar_memory *memory,
+enum gar_status gar_parquet_dictionary_make(const struct parquet_dense *dense, int64_t bytes_max,
+                                            struct gar_memory *memory,
                                             struct parquet_dictionary *out, struct gar_error *err)
 {
     *out = (struct parquet_dictionary){0};
@@ -145,12 +154,14 @@ enum gar_status gar_parquet_dictionary_make(const struct parquet_dense *dense, i
         return GAR_OK;
     }
     struct table table = {.slot_count = SLOTS_FIRST};
-    enum gar_status status = gar_buffer_new(memory, dense->count * (int64_t)sizeof(uint32_t), &out->codes, err);
+    enum gar_status status =
+        gar_buffer_new(memory, dense->count * (int64_t)sizeof(uint32_t), &out->codes, err);
     if (status >= 0) {
         status = gar_buffer_new(memory, 4096, &out->firsts, err);
     }
     if (status >= 0) {
-        status = gar_buffer_new_zeroed(memory, SLOTS_FIRST * (int64_t)sizeof(uint32_t), &table.slots, err);
+        status = gar_buffer_new_zeroed(memory, SLOTS_FIRST * (int64_t)sizeof(uint32_t),
+                                       &table.slots, err);
     }
     if (status >= 0) {
         status = fill(dense, bytes_max, memory, out, &table, err);

@@ -10,8 +10,9 @@
 
 /* How a type is stored. */
 struct parquet_storage {
-    int32_t physical;  /* enum gar_parquet_physical */
-    int32_t bytes;     /* of a dense value; 0 for booleans (a bitmap) and texts (struct parquet_slice) */
+    int32_t physical; /* enum gar_parquet_physical */
+    int32_t
+        bytes; /* of a dense value; 0 for booleans (a bitmap) and texts (struct parquet_slice) */
     int32_t logical;   /* enum parquet_logical */
     int32_t converted; /* enum parquet_converted */
 };
@@ -38,8 +39,9 @@ struct parquet_dense {
 
 /* Gathers column `number` of the batches (selection-free). Errors: GAR_ERR_NOMEM, GAR_ERR_OVERFLOW (a timestamp in seconds
  * beyond milliseconds). Owns: the caller destroys. */
-GAR_MUST_USE enum gar_status gar_parquet_dense_make(struct gar_batch *const *batches, int64_t count, int64_t number,
-                                                    struct gar_memory *memory, struct parquet_dense *out,
+GAR_MUST_USE enum gar_status gar_parquet_dense_make(struct gar_batch *const *batches, int64_t count,
+                                                    int64_t number, struct gar_memory *memory,
+                                                    struct parquet_dense *out,
                                                     struct gar_error *err);
 void gar_parquet_dense_destroy(struct parquet_dense *dense);
 
@@ -50,22 +52,24 @@ struct parquet_bytes {
 };
 
 /* Room for `bytes` more at the end: *out points to it; the caller then adds what it wrote to buffer->size. */
-GAR_MUST_USE enum gar_status gar_parquet_bytes_room(struct parquet_bytes *bytes, int64_t more, uint8_t **out,
-                                                    struct gar_error *err);
-GAR_MUST_USE enum gar_status gar_parquet_bytes_append(struct parquet_bytes *bytes, const void *data, int64_t count,
-                                                      struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_parquet_bytes_room(struct parquet_bytes *bytes, int64_t more,
+                                                    uint8_t **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_parquet_bytes_append(struct parquet_bytes *bytes, const void *data,
+                                                      int64_t count, struct gar_error *err);
 
 /* A dictionary of dense values, or none when it would not pay. */
 struct parquet_dictionary {
-    struct gar_buffer *codes;    /* owned; uint32_t for each dense value */
-    struct gar_buffer *firsts;   /* owned; uint32_t, for each entry the dense value it came from */
+    struct gar_buffer *codes;  /* owned; uint32_t for each dense value */
+    struct gar_buffer *firsts; /* owned; uint32_t, for each entry the dense value it came from */
     int64_t entries;
-    int64_t bytes;               /* of the entries in PLAIN */
+    int64_t bytes; /* of the entries in PLAIN */
 };
 
 /* *out has entries 0 when there are too many distinct values or their bytes pass bytes_max. */
-GAR_MUST_USE enum gar_status gar_parquet_dictionary_make(const struct parquet_dense *dense, int64_t bytes_max,
-                                                         struct gar_memory *memory, struct parquet_dictionary *out,
+GAR_MUST_USE enum gar_status gar_parquet_dictionary_make(const struct parquet_dense *dense,
+                                                         int64_t bytes_max,
+                                                         struct gar_memory *memory,
+                                                         struct parquet_dictionary *out,
                                                          struct gar_error *err);
 void gar_parquet_dictionary_destroy(struct parquet_dictionary *dictionary);
 
@@ -76,7 +80,8 @@ struct parquet_statistics {
     bool has_bounds;
 };
 
-GAR_MUST_USE enum gar_status gar_parquet_statistics_make(const struct parquet_dense *dense, struct parquet_statistics *out,
+GAR_MUST_USE enum gar_status gar_parquet_statistics_make(const struct parquet_dense *dense,
+                                                         struct parquet_statistics *out,
                                                          struct gar_error *err);
 void gar_parquet_statistics_destroy(struct parquet_statistics *statistics);
 
@@ -92,23 +97,25 @@ struct parquet_encoded {
     struct parquet_statistics statistics;
 };
 
-GAR_MUST_USE enum gar_status gar_parquet_column_encode(const struct parquet_dense *dense,
-                                                       const struct gar_parquet_write_options *options,
-                                                       struct page_codec *codec, struct gar_memory *memory,
-                                                       struct parquet_encoded *out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_parquet_column_encode(
+    const struct parquet_dense *dense, const struct gar_parquet_write_options *options,
+    struct page_codec *codec, struct gar_memory *memory, struct parquet_encoded *out,
+    struct gar_error *err);
 void gar_parquet_encoded_destroy(struct parquet_encoded *encoded);
 
 /* PLAIN bytes of dense values [from, from + count); of the values numbered by `numbers` when that is not NULL. */
-GAR_MUST_USE enum gar_status gar_parquet_plain_append(const struct parquet_dense *dense, int64_t from, int64_t count,
-                                                      const uint32_t *numbers, struct parquet_bytes *out,
+GAR_MUST_USE enum gar_status gar_parquet_plain_append(const struct parquet_dense *dense,
+                                                      int64_t from, int64_t count,
+                                                      const uint32_t *numbers,
+                                                      struct parquet_bytes *out,
                                                       struct gar_error *err);
 
 /* The hybrid of runs and packed groups, without a length in front. width 0..32. */
-GAR_MUST_USE enum gar_status gar_rle_append(const uint32_t *values, int64_t count, int32_t width, struct parquet_bytes *out,
-                                            struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_rle_append(const uint32_t *values, int64_t count, int32_t width,
+                                            struct parquet_bytes *out, struct gar_error *err);
 /* Definition levels of rows [from, from + rows): validity bits (NULL: none is null), with their length in front. */
-GAR_MUST_USE enum gar_status gar_levels_append(const uint8_t *validity, int64_t from, int64_t rows, struct parquet_bytes *out,
-                                               struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_levels_append(const uint8_t *validity, int64_t from, int64_t rows,
+                                               struct parquet_bytes *out, struct gar_error *err);
 
 struct gar_parquet_group {
     int64_t rows;
@@ -124,11 +131,12 @@ struct parquet_placed {
 };
 
 /* footer_write.c: the metadata of a whole file. placed: column_count of each group, group after group. */
-GAR_MUST_USE enum gar_status gar_parquet_footer_write(const struct gar_schema *schema, const int64_t *group_rows,
-                                                      int64_t group_count, const struct parquet_placed *placed,
-                                                      struct gar_strbuf *out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_parquet_footer_write(
+    const struct gar_schema *schema, const int64_t *group_rows, int64_t group_count,
+    const struct parquet_placed *placed, struct gar_strbuf *out, struct gar_error *err);
 /* arrow_facts_write.c: the Arrow schema as base64, when some type needs it to come back as it was; else empty. */
-GAR_MUST_USE enum gar_status gar_parquet_arrow_facts_write(const struct gar_schema *schema, struct gar_strbuf *out,
+GAR_MUST_USE enum gar_status gar_parquet_arrow_facts_write(const struct gar_schema *schema,
+                                                           struct gar_strbuf *out,
                                                            struct gar_error *err);
 
 #endif

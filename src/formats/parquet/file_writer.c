@@ -6,15 +6,15 @@
 #include "base/alloc.h"
 #include "formats/parquet/encode_priv.h"
 
-#define ROW_GROUP_ROWS_USUAL (1 << 20)
+#define ROW_GROUP_ROWS_USUAL  (1 << 20)
 #define ROW_GROUP_BYTES_USUAL (INT64_C(256) << 20)
-#define MAGIC "PAR1"
-#define MAGIC_BYTES 4
+#define MAGIC                 "PAR1"
+#define MAGIC_BYTES           4
 
 struct gar_parquet_writer {
     struct gar_schema *schema; /* owned reference */
     struct gar_parquet_write_options options;
-    struct gar_memory *memory; /* a reference is held */
+    struct gar_memory *memory;  /* a reference is held */
     struct gar_batch **batches; /* owned references: rows not yet encoded */
     int64_t batch_count;
     int64_t batch_capacity;
@@ -32,7 +32,7 @@ struct gar_parquet_writer {
     int64_t rows;
     struct gar_buffer *handed; /* owned: what the last next gave */
     struct gar_strbuf footer;
-    bool has_magic;    /* "PAR1" was handed out */
+    bool has_magic; /* "PAR1" was handed out */
     bool is_finished;
     bool footer_is_out;
 };
@@ -42,13 +42,15 @@ void gar_parquet_write_options_init(struct gar_parquet_write_options *options)
     *options = (struct gar_parquet_write_options){.codec = GAR_PARQUET_SNAPPY};
 }
 
-enum gar_status gar_parquet_codec_parse(const char *text, enum gar_parquet_codec *out, struct gar_error *err)
+enum gar_status gar_parquet_codec_parse(const char *text, enum gar_parquet_codec *out,
+                                        struct gar_error *err)
 {
     static const struct {
         const char *name;
         enum gar_parquet_codec codec;
-    } names[] = {{"none", GAR_PARQUET_NONE},     {"uncompressed", GAR_PARQUET_NONE}, {"snappy", GAR_PARQUET_SNAPPY},
-                 {"gzip", GAR_PARQUET_GZIP},     {"brotli", GAR_PARQUET_BROTLI},     {"zstd", GAR_PARQUET_ZSTD},
+    } names[] = {{"none", GAR_PARQUET_NONE},       {"uncompressed", GAR_PARQUET_NONE},
+                 {"snappy", GAR_PARQUET_SNAPPY},   {"gzip", GAR_PARQUET_GZIP},
+                 {"brotli", GAR_PARQUET_BROTLI},   {"zstd", GAR_PARQUET_ZSTD},
                  {"lz4_raw", GAR_PARQUET_LZ4_RAW}, {"lz4", GAR_PARQUET_LZ4_RAW}};
     for (int64_t i = 0; i < GAR_COUNT_OF(names); i++) {
         if (strcmp(text, names[i].name) == 0) {
@@ -57,9 +59,10 @@ enum gar_status gar_parquet_codec_parse(const char *text, enum gar_parquet_codec
         }
     }
     char quoted[80];
-    return gar_error_set(err, GAR_ERR_VALUE,
-                         "unknown Parquet compression '%s'; use one of none, snappy, gzip, brotli, zstd, lz4_raw",
-                         gar_error_quote(text, (int64_t)strlen(text), quoted, sizeof quoted));
+    return gar_error_set(
+        err, GAR_ERR_VALUE,
+        "unknown Parquet compression '%s'; use one of none, snappy, gzip, brotli, zstd, lz4_raw",
+        gar_error_quote(text, (int64_t)strlen(text), quoted, sizeof quoted));
 }
 
 void gar_parquet_group_free(struct gar_parquet_group *group)
@@ -79,9 +82,11 @@ int64_t gar_parquet_group_rows(const struct gar_parquet_group *group)
     return group->rows;
 }
 
-static enum gar_status encode_columns(const struct gar_schema *schema, struct gar_batch *const *batches, int64_t count,
-                                      const struct gar_parquet_write_options *options, struct gar_memory *memory,
-                                      struct gar_parquet_group *group, struct gar_error *err)
+static enum gar_status encode_columns(const struct gar_schema *schema,
+                                      struct gar_batch *const *batches, int64_t count,
+                                      const struct gar_parquet_write_options *options,
+                                      struct gar_memory *memory, struct gar_parquet_group *group,
+                                      struct gar_error *err)
 {
     struct page_codec codec = {0};
     enum gar_status status = GAR_OK;
@@ -89,13 +94,15 @@ static enum gar_status encode_columns(const struct gar_schema *schema, struct ga
         struct parquet_dense dense;
         status = gar_parquet_dense_make(batches, count, i, memory, &dense, err);
         if (status >= 0) {
-            status = gar_parquet_column_encode(&dense, options, &codec, memory, &group->columns[i], err);
+            status =
+                gar_parquet_column_encode(&dense, options, &codec, memory, &group->columns[i], err);
             gar_parquet_dense_destroy(&dense);
         }
         if (status < 0) {
             char quoted[80];
             const char *const name = schema->fields[i].name;
-            gar_error_prefix(err, "column '%s': ", gar_error_quote(name, (int64_t)strlen(name), quoted, sizeof quoted));
+            gar_error_prefix(err, "column '%s': ",
+                             gar_error_quote(name, (int64_t)strlen(name), quoted, sizeof quoted));
         }
     }
     gar_page_codec_destroy(&codec);
@@ -103,8 +110,9 @@ static enum gar_status encode_columns(const struct gar_schema *schema, struct ga
 }
 
 /* Selections are gathered first; *out are references to be unreferenced, count of them. */
-static enum gar_status gather_all(struct gar_batch *const *batches, int64_t count, struct gar_memory *memory,
-                                  struct gar_batch **out, struct gar_error *err)
+static enum gar_status gather_all(struct gar_batch *const *batches, int64_t count,
+                                  struct gar_memory *memory, struct gar_batch **out,
+                                  struct gar_error *err)
 {
     for (int64_t i = 0; i < count; i++) {
         GAR_TRY(gar_batch_gather(batches[i], memory, &out[i], err));
@@ -112,9 +120,11 @@ static enum gar_status gather_all(struct gar_batch *const *batches, int64_t coun
     return GAR_OK;
 }
 
-enum gar_status gar_parquet_group_encode(const struct gar_schema *schema, struct gar_batch *const *batches, int64_t count,
-                                         const struct gar_parquet_write_options *options, struct gar_memory *memory,
-                                         struct gar_parquet_group **out, struct gar_error *err)
+enum gar_status gar_parquet_group_encode(const struct gar_schema *schema,
+                                         struct gar_batch *const *batches, int64_t count,
+                                         const struct gar_parquet_write_options *options,
+                                         struct gar_memory *memory, struct gar_parquet_group **out,
+                                         struct gar_error *err)
 {
     struct gar_parquet_group *const group = gar_calloc(1, (int64_t)sizeof *group);
     struct gar_batch **const full = gar_calloc(count, (int64_t)sizeof *full);
@@ -147,11 +157,14 @@ enum gar_status gar_parquet_group_encode(const struct gar_schema *schema, struct
     return GAR_OK;
 }
 
-enum gar_status gar_parquet_writer_new(struct gar_schema *schema, const struct gar_parquet_write_options *options,
-                                       struct gar_memory *memory, struct gar_parquet_writer **out, struct gar_error *err)
+enum gar_status gar_parquet_writer_new(struct gar_schema *schema,
+                                       const struct gar_parquet_write_options *options,
+                                       struct gar_memory *memory, struct gar_parquet_writer **out,
+                                       struct gar_error *err)
 {
     if (schema->count > INT32_MAX - 1) {
-        return gar_error_set(err, GAR_ERR_OVERFLOW, "%lld columns are more than Parquet allows", (long long)schema->count);
+        return gar_error_set(err, GAR_ERR_OVERFLOW, "%lld columns are more than Parquet allows",
+                             (long long)schema->count);
     }
     struct gar_parquet_writer *const writer = gar_calloc(1, (int64_t)sizeof *writer);
     if (writer == NULL) {
@@ -201,14 +214,16 @@ void gar_parquet_writer_free(struct gar_parquet_writer *writer)
 }
 
 /* Gives every chunk of the group its place in the file. */
-static enum gar_status place_group(struct gar_parquet_writer *writer, struct gar_parquet_group *group, struct gar_error *err)
+static enum gar_status place_group(struct gar_parquet_writer *writer,
+                                   struct gar_parquet_group *group, struct gar_error *err)
 {
     void *items = writer->placed;
     GAR_TRY(gar_grow(&items, &writer->placed_capacity, writer->placed_count + group->column_count,
                      (int64_t)sizeof *writer->placed, err));
     writer->placed = items;
     items = writer->group_rows;
-    GAR_TRY(gar_grow(&items, &writer->group_capacity, writer->group_count + 1, (int64_t)sizeof *writer->group_rows, err));
+    GAR_TRY(gar_grow(&items, &writer->group_capacity, writer->group_count + 1,
+                     (int64_t)sizeof *writer->group_rows, err));
     writer->group_rows = items;
     for (int64_t i = 0; i < group->column_count; i++) {
         struct parquet_placed *const placed = &writer->placed[writer->placed_count++];
@@ -230,8 +245,8 @@ static enum gar_status flush(struct gar_parquet_writer *writer, struct gar_error
         return GAR_OK;
     }
     struct gar_parquet_group *group = NULL;
-    GAR_TRY(gar_parquet_group_encode(writer->schema, writer->batches, writer->batch_count, &writer->options, writer->memory,
-                                     &group, err));
+    GAR_TRY(gar_parquet_group_encode(writer->schema, writer->batches, writer->batch_count,
+                                     &writer->options, writer->memory, &group, err));
     drop_batches(writer);
     const enum gar_status status = place_group(writer, group, err);
     gar_parquet_group_free(group);
@@ -255,10 +270,12 @@ static int64_t estimate_bytes(const struct gar_batch *batch)
     return bytes;
 }
 
-static enum gar_status keep_batch(struct gar_parquet_writer *writer, struct gar_batch *batch, struct gar_error *err)
+static enum gar_status keep_batch(struct gar_parquet_writer *writer, struct gar_batch *batch,
+                                  struct gar_error *err)
 {
     void *items = writer->batches;
-    GAR_TRY(gar_grow(&items, &writer->batch_capacity, writer->batch_count + 1, (int64_t)sizeof *writer->batches, err));
+    GAR_TRY(gar_grow(&items, &writer->batch_capacity, writer->batch_count + 1,
+                     (int64_t)sizeof *writer->batches, err));
     writer->batches = items;
     writer->batches[writer->batch_count++] = gar_batch_ref(batch);
     writer->batch_rows += batch->selected;
@@ -266,14 +283,17 @@ static enum gar_status keep_batch(struct gar_parquet_writer *writer, struct gar_
     return GAR_OK;
 }
 
-enum gar_status gar_parquet_writer_append(struct gar_parquet_writer *writer, struct gar_batch *batch, struct gar_error *err)
+enum gar_status gar_parquet_writer_append(struct gar_parquet_writer *writer,
+                                          struct gar_batch *batch, struct gar_error *err)
 {
     if (!gar_schema_equal(batch->schema, writer->schema)) {
-        return gar_error_set(err, GAR_ERR_TYPE, "a batch to be written has other columns than the Parquet file");
+        return gar_error_set(err, GAR_ERR_TYPE,
+                             "a batch to be written has other columns than the Parquet file");
     }
     int64_t offset = 0;
     while (offset < batch->selected) {
-        const int64_t rows = gar_min_i64(batch->selected - offset, writer->options.row_group_rows - writer->batch_rows);
+        const int64_t rows = gar_min_i64(batch->selected - offset,
+                                         writer->options.row_group_rows - writer->batch_rows);
         struct gar_batch *piece = NULL;
         GAR_TRY(gar_batch_slice(batch, offset, rows, &piece, err));
         const enum gar_status status = keep_batch(writer, piece, err);
@@ -288,8 +308,8 @@ enum gar_status gar_parquet_writer_append(struct gar_parquet_writer *writer, str
     return GAR_OK;
 }
 
-enum gar_status gar_parquet_writer_add(struct gar_parquet_writer *writer, struct gar_parquet_group *group,
-                                       struct gar_error *err)
+enum gar_status gar_parquet_writer_add(struct gar_parquet_writer *writer,
+                                       struct gar_parquet_group *group, struct gar_error *err)
 {
     enum gar_status status = flush(writer, err);
     if (status >= 0) {
@@ -302,10 +322,11 @@ enum gar_status gar_parquet_writer_add(struct gar_parquet_writer *writer, struct
 enum gar_status gar_parquet_writer_finish(struct gar_parquet_writer *writer, struct gar_error *err)
 {
     GAR_TRY(flush(writer, err));
-    GAR_TRY(gar_parquet_footer_write(writer->schema, writer->group_rows, writer->group_count, writer->placed,
-                                     &writer->footer, err));
+    GAR_TRY(gar_parquet_footer_write(writer->schema, writer->group_rows, writer->group_count,
+                                     writer->placed, &writer->footer, err));
     if (writer->footer.size > INT32_MAX) {
-        return gar_error_set(err, GAR_ERR_OVERFLOW, "a footer of %lld bytes is larger than Parquet allows",
+        return gar_error_set(err, GAR_ERR_OVERFLOW,
+                             "a footer of %lld bytes is larger than Parquet allows",
                              (long long)writer->footer.size);
     }
     const uint32_t bytes = (uint32_t)writer->footer.size;
@@ -318,7 +339,8 @@ enum gar_status gar_parquet_writer_finish(struct gar_parquet_writer *writer, str
     return GAR_OK;
 }
 
-enum gar_status gar_parquet_writer_next(struct gar_parquet_writer *writer, const uint8_t **out_data, int64_t *out_bytes)
+enum gar_status gar_parquet_writer_next(struct gar_parquet_writer *writer, const uint8_t **out_data,
+                                        int64_t *out_bytes)
 {
     gar_buffer_unref(writer->handed);
     writer->handed = NULL;

@@ -11,14 +11,14 @@
 #include "formats/parquet/parquet.h"
 #include "formats/parquet/parquet_priv.h"
 
-#define MAGIC_BYTES 4
-#define TRAILER_BYTES 8
-#define FILE_BYTES_MIN 12
+#define MAGIC_BYTES      4
+#define TRAILER_BYTES    8
+#define FILE_BYTES_MIN   12
 #define FIRST_READ_BYTES (64 * 1024)
 #define SCHEMA_DEPTH_MAX 100
 /* Least bytes of an encoded item, which bounds how many can be there. */
-#define ELEMENT_BYTES_MIN 3
-#define CHUNK_BYTES_MIN 16
+#define ELEMENT_BYTES_MIN   3
+#define CHUNK_BYTES_MIN     16
 #define ROW_GROUP_BYTES_MIN 5
 
 struct gar_parquet_store {
@@ -29,11 +29,11 @@ struct gar_parquet_store {
 struct footer_parse {
     struct thrift_reader reader;
     struct gar_parquet_file *file;
-    struct gar_arena *arena;           /* of the file's store */
-    struct parquet_element *elements;  /* of the arena */
+    struct gar_arena *arena;          /* of the file's store */
+    struct parquet_element *elements; /* of the arena */
     int64_t element_count;
-    int32_t *leaf_physical;            /* of the arena, leaf_count items */
-    const char **leaf_names;           /* of the arena, for messages */
+    int32_t *leaf_physical;  /* of the arena, leaf_count items */
+    const char **leaf_names; /* of the arena, for messages */
     int64_t row_group_capacity;
     int64_t metadata_capacity;
     bool has_rows;
@@ -45,8 +45,9 @@ int64_t gar_parquet_first_read_bytes(int64_t file_bytes)
     return gar_min_i64(file_bytes, FIRST_READ_BYTES);
 }
 
-enum gar_status gar_parquet_footer_need(const uint8_t *tail, int64_t tail_bytes, int64_t file_bytes, const uint8_t *head,
-                                        int64_t *out_need, struct gar_error *err)
+enum gar_status gar_parquet_footer_need(const uint8_t *tail, int64_t tail_bytes, int64_t file_bytes,
+                                        const uint8_t *head, int64_t *out_need,
+                                        struct gar_error *err)
 {
     if (file_bytes < FILE_BYTES_MIN) {
         return gar_error_set(err, GAR_ERR_FORMAT,
@@ -54,30 +55,36 @@ enum gar_status gar_parquet_footer_need(const uint8_t *tail, int64_t tail_bytes,
                              (long long)file_bytes);
     }
     if (tail_bytes < TRAILER_BYTES || tail_bytes > file_bytes) {
-        return gar_error_set(err, GAR_ERR_INTERNAL, "a Parquet footer needs at least 8 bytes of the file's end");
+        return gar_error_set(err, GAR_ERR_INTERNAL,
+                             "a Parquet footer needs at least 8 bytes of the file's end");
     }
     const uint8_t *const end = tail + tail_bytes;
     if (tail_bytes == file_bytes) {
         head = tail;
     }
     if (memcmp(end - MAGIC_BYTES, "PARE", MAGIC_BYTES) == 0) {
-        return gar_error_set(err, GAR_ERR_UNSUPPORTED,
-                             "the Parquet file has an encrypted footer, which cannot be read; decrypt it first");
+        return gar_error_set(
+            err, GAR_ERR_UNSUPPORTED,
+            "the Parquet file has an encrypted footer, which cannot be read; decrypt it first");
     }
     if (memcmp(end - MAGIC_BYTES, "PAR1", MAGIC_BYTES) != 0) {
         if (head != NULL && memcmp(head, "PAR1", MAGIC_BYTES) == 0) {
             return gar_error_set(err, GAR_ERR_FORMAT,
-                                 "truncated Parquet file: it starts with \"PAR1\" but its last 4 bytes are not \"PAR1\"");
+                                 "truncated Parquet file: it starts with \"PAR1\" but its last 4 "
+                                 "bytes are not \"PAR1\"");
         }
-        return gar_error_set(err, GAR_ERR_FORMAT, "not a Parquet file: the last 4 bytes are not \"PAR1\"");
+        return gar_error_set(err, GAR_ERR_FORMAT,
+                             "not a Parquet file: the last 4 bytes are not \"PAR1\"");
     }
     if (head != NULL && memcmp(head, "PAR1", MAGIC_BYTES) != 0) {
-        return gar_error_set(err, GAR_ERR_FORMAT, "not a Parquet file: the first 4 bytes are not \"PAR1\"");
+        return gar_error_set(err, GAR_ERR_FORMAT,
+                             "not a Parquet file: the first 4 bytes are not \"PAR1\"");
     }
     const int64_t footer_bytes = gar_load_u32(end - TRAILER_BYTES);
     if (footer_bytes > file_bytes - FILE_BYTES_MIN) {
         return gar_error_set(err, GAR_ERR_FORMAT,
-                             "truncated or damaged Parquet file: the footer should have %lld bytes, the file has %lld",
+                             "truncated or damaged Parquet file: the footer should have %lld "
+                             "bytes, the file has %lld",
                              (long long)footer_bytes, (long long)file_bytes);
     }
     *out_need = footer_bytes + TRAILER_BYTES;
@@ -95,11 +102,13 @@ static enum gar_status reader_status(struct footer_parse *parse)
     if (parse->reader.why == NULL) {
         return GAR_OK;
     }
-    return gar_error_set(parse->err, GAR_ERR_FORMAT, "damaged Parquet footer: %s (at byte %lld of the footer)",
+    return gar_error_set(parse->err, GAR_ERR_FORMAT,
+                         "damaged Parquet footer: %s (at byte %lld of the footer)",
                          parse->reader.why, (long long)parse->reader.where);
 }
 
-static enum gar_status copy_text(struct footer_parse *parse, const uint8_t *data, int64_t bytes, const char **out)
+static enum gar_status copy_text(struct footer_parse *parse, const uint8_t *data, int64_t bytes,
+                                 const char **out)
 {
     char *const text = gar_arena_strndup(parse->arena, (const char *)data, bytes);
     if (text == NULL) {
@@ -127,7 +136,8 @@ static void parse_logical_body(struct thrift_reader *r, struct parquet_element *
     struct thrift_field field = {0};
     gar_thrift_struct_begin(r);
     while (gar_thrift_field_next(r, &field)) {
-        const bool is_time = element->logical == PARQUET_LOGICAL_TIME || element->logical == PARQUET_LOGICAL_TIMESTAMP;
+        const bool is_time = element->logical == PARQUET_LOGICAL_TIME ||
+                             element->logical == PARQUET_LOGICAL_TIMESTAMP;
         if (element->logical == PARQUET_LOGICAL_DECIMAL && field.id == 1) {
             element->scale = gar_thrift_field_i32(r, &field);
         } else if (element->logical == PARQUET_LOGICAL_DECIMAL && field.id == 2) {
@@ -162,7 +172,11 @@ static void parse_logical(struct thrift_reader *r, struct parquet_element *eleme
 static enum gar_status parse_element(struct footer_parse *parse, struct parquet_element *element)
 {
     struct thrift_reader *const r = &parse->reader;
-    *element = (struct parquet_element){.name = "", .physical = -1, .repetition = -1, .unit = -1, .field_id = -1,
+    *element = (struct parquet_element){.name = "",
+                                        .physical = -1,
+                                        .repetition = -1,
+                                        .unit = -1,
+                                        .field_id = -1,
                                         .converted = PARQUET_CONVERTED_NONE};
     struct thrift_field field = {0};
     gar_thrift_struct_begin(r);
@@ -196,36 +210,43 @@ static enum gar_status parse_element(struct footer_parse *parse, struct parquet_
     return reader_status(parse);
 }
 
-static enum gar_status check_element(struct footer_parse *parse, const struct parquet_element *element)
+static enum gar_status check_element(struct footer_parse *parse,
+                                     const struct parquet_element *element)
 {
     char quoted[80];
     (void)gar_error_quote(element->name, (int64_t)strlen(element->name), quoted, sizeof quoted);
     if (element->child_count < 0) {
-        return gar_error_set(parse->err, GAR_ERR_FORMAT, "damaged Parquet footer: column '%s' has %d children", quoted,
+        return gar_error_set(parse->err, GAR_ERR_FORMAT,
+                             "damaged Parquet footer: column '%s' has %d children", quoted,
                              element->child_count);
     }
     if (element->physical > GAR_PARQUET_FIXED || element->physical < -1) {
-        return gar_error_set(parse->err, GAR_ERR_FORMAT, "damaged Parquet footer: column '%s' has unknown type %d", quoted,
+        return gar_error_set(parse->err, GAR_ERR_FORMAT,
+                             "damaged Parquet footer: column '%s' has unknown type %d", quoted,
                              element->physical);
     }
     if (element->physical == GAR_PARQUET_FIXED && element->fixed_bytes < 0) {
-        return gar_error_set(parse->err, GAR_ERR_FORMAT, "damaged Parquet footer: column '%s' has values of %d bytes",
-                             quoted, element->fixed_bytes);
+        return gar_error_set(parse->err, GAR_ERR_FORMAT,
+                             "damaged Parquet footer: column '%s' has values of %d bytes", quoted,
+                             element->fixed_bytes);
     }
     if (element->physical != -1 && element->child_count > 0) {
-        return gar_error_set(parse->err, GAR_ERR_FORMAT, "damaged Parquet footer: column '%s' has a type and children",
-                             quoted);
+        return gar_error_set(parse->err, GAR_ERR_FORMAT,
+                             "damaged Parquet footer: column '%s' has a type and children", quoted);
     }
     if (element->repetition < -1 || element->repetition > PARQUET_REPEATED) {
-        return gar_error_set(parse->err, GAR_ERR_FORMAT, "damaged Parquet footer: column '%s' has repetition %d", quoted,
+        return gar_error_set(parse->err, GAR_ERR_FORMAT,
+                             "damaged Parquet footer: column '%s' has repetition %d", quoted,
                              element->repetition);
     }
     return GAR_OK;
 }
 
-static enum gar_status parse_schema_list(struct footer_parse *parse, const struct thrift_field *field)
+static enum gar_status parse_schema_list(struct footer_parse *parse,
+                                         const struct thrift_field *field)
 {
-    const int64_t count = gar_thrift_field_list(&parse->reader, field, THRIFT_STRUCT, ELEMENT_BYTES_MIN);
+    const int64_t count =
+        gar_thrift_field_list(&parse->reader, field, THRIFT_STRUCT, ELEMENT_BYTES_MIN);
     GAR_TRY(reader_status(parse));
     if (parse->elements != NULL || count < 1) {
         return malformed(parse, "the schema is empty or there twice");
@@ -288,10 +309,12 @@ static enum gar_status walk_schema(struct footer_parse *parse, int64_t *top, int
 static enum gar_status note_leaves(struct footer_parse *parse)
 {
     const int64_t leaves = parse->file->leaf_count;
-    parse->leaf_physical = gar_arena_calloc(parse->arena, leaves, (int64_t)sizeof *parse->leaf_physical);
+    parse->leaf_physical =
+        gar_arena_calloc(parse->arena, leaves, (int64_t)sizeof *parse->leaf_physical);
     parse->leaf_names = gar_arena_calloc(parse->arena, leaves, (int64_t)sizeof *parse->leaf_names);
     parse->file->column_orders = gar_arena_calloc(parse->arena, leaves, 1);
-    if (parse->leaf_physical == NULL || parse->leaf_names == NULL || parse->file->column_orders == NULL) {
+    if (parse->leaf_physical == NULL || parse->leaf_names == NULL ||
+        parse->file->column_orders == NULL) {
         return gar_error_nomem(parse->err, leaves * 16);
     }
     int64_t leaf = 0;
@@ -317,8 +340,9 @@ static const char *group_reason(const struct parquet_element *element)
     return element->repetition == PARQUET_REPEATED ? "nested (repeated group)" : "nested (struct)";
 }
 
-static enum gar_status map_column(struct footer_parse *parse, const struct parquet_element *element, int64_t leaf,
-                                  const struct parquet_arrow_fact *fact, struct gar_parquet_column *out)
+static enum gar_status map_column(struct footer_parse *parse, const struct parquet_element *element,
+                                  int64_t leaf, const struct parquet_arrow_fact *fact,
+                                  struct gar_parquet_column *out)
 {
     *out = (struct gar_parquet_column){.name = element->name,
                                        .type = gar_type_of(GAR_NULL),
@@ -350,10 +374,12 @@ static enum gar_status find_facts(struct footer_parse *parse, const int64_t *top
         }
         struct parquet_arrow_fact *facts = NULL;
         int64_t fact_count = 0;
-        GAR_TRY(gar_parquet_arrow_facts(pair->value, pair->value_bytes, parse->arena, &facts, &fact_count, parse->err));
+        GAR_TRY(gar_parquet_arrow_facts(pair->value, pair->value_bytes, parse->arena, &facts,
+                                        &fact_count, parse->err));
         bool agrees = fact_count == count;
         for (int64_t k = 0; agrees && k < count; k++) {
-            agrees = facts[k].name != NULL && strcmp(facts[k].name, parse->elements[top[k]].name) == 0;
+            agrees =
+                facts[k].name != NULL && strcmp(facts[k].name, parse->elements[top[k]].name) == 0;
         }
         if (agrees) {
             *out = facts;
@@ -363,7 +389,8 @@ static enum gar_status find_facts(struct footer_parse *parse, const int64_t *top
     return GAR_OK;
 }
 
-static enum gar_status fill_columns(struct footer_parse *parse, const int64_t *top, const int64_t *top_leaf, int64_t count,
+static enum gar_status fill_columns(struct footer_parse *parse, const int64_t *top,
+                                    const int64_t *top_leaf, int64_t count,
                                     struct gar_field *fields)
 {
     static const struct parquet_arrow_fact no_fact = {.unit = -1};
@@ -377,7 +404,8 @@ static enum gar_status fill_columns(struct footer_parse *parse, const int64_t *t
                                        .nullable = column->optional,
                                        .metadata = fact->metadata,
                                        .metadata_bytes = fact->metadata_bytes};
-        fields[i].name = gar_arena_strndup(parse->arena, column->name, (int64_t)strlen(column->name));
+        fields[i].name =
+            gar_arena_strndup(parse->arena, column->name, (int64_t)strlen(column->name));
         if (fields[i].name == NULL) {
             return gar_error_nomem(parse->err, (int64_t)strlen(column->name));
         }
@@ -385,18 +413,21 @@ static enum gar_status fill_columns(struct footer_parse *parse, const int64_t *t
     return gar_schema_new(fields, count, true, &parse->file->schema, parse->err);
 }
 
-static enum gar_status build_schema(struct footer_parse *parse, const int64_t *top, const int64_t *top_leaf)
+static enum gar_status build_schema(struct footer_parse *parse, const int64_t *top,
+                                    const int64_t *top_leaf)
 {
     const int64_t count = parse->elements[0].child_count;
     struct gar_field *const fields = gar_arena_calloc(parse->arena, count, (int64_t)sizeof *fields);
-    parse->file->columns = gar_arena_calloc(parse->arena, count, (int64_t)sizeof *parse->file->columns);
+    parse->file->columns =
+        gar_arena_calloc(parse->arena, count, (int64_t)sizeof *parse->file->columns);
     if (fields == NULL || parse->file->columns == NULL) {
         return gar_error_nomem(parse->err, count * (int64_t)sizeof *fields);
     }
     return fill_columns(parse, top, top_leaf, count, fields);
 }
 
-static enum gar_status parse_key_values(struct footer_parse *parse, const struct thrift_field *field)
+static enum gar_status parse_key_values(struct footer_parse *parse,
+                                        const struct thrift_field *field)
 {
     struct thrift_reader *const r = &parse->reader;
     const int64_t count = gar_thrift_field_list(r, field, THRIFT_STRUCT, 1);
@@ -421,14 +452,16 @@ static enum gar_status parse_key_values(struct footer_parse *parse, const struct
         GAR_TRY(reader_status(parse));
         struct gar_parquet_file *const file = parse->file;
         void *items = file->metadata;
-        GAR_TRY(gar_grow(&items, &parse->metadata_capacity, file->metadata_count + 1, (int64_t)sizeof pair, parse->err));
+        GAR_TRY(gar_grow(&items, &parse->metadata_capacity, file->metadata_count + 1,
+                         (int64_t)sizeof pair, parse->err));
         file->metadata = items;
         file->metadata[file->metadata_count++] = pair;
     }
     return GAR_OK;
 }
 
-static void parse_statistic(struct thrift_reader *r, const struct thrift_field *field, const uint8_t **out, int32_t *out_bytes)
+static void parse_statistic(struct thrift_reader *r, const struct thrift_field *field,
+                            const uint8_t **out, int32_t *out_bytes)
 {
     int64_t bytes = 0;
     const uint8_t *const data = gar_thrift_field_binary(r, field, &bytes);
@@ -470,7 +503,8 @@ struct chunk_places {
     bool is_encrypted;
 };
 
-static void parse_encodings(struct thrift_reader *r, const struct thrift_field *field, struct gar_parquet_chunk *chunk)
+static void parse_encodings(struct thrift_reader *r, const struct thrift_field *field,
+                            struct gar_parquet_chunk *chunk)
 {
     const int64_t count = gar_thrift_field_list(r, field, THRIFT_I32, 1);
     for (int64_t i = 0; i < count; i++) {
@@ -481,7 +515,8 @@ static void parse_encodings(struct thrift_reader *r, const struct thrift_field *
     }
 }
 
-static void parse_chunk_metadata(struct thrift_reader *r, struct gar_parquet_chunk *chunk, struct chunk_places *places)
+static void parse_chunk_metadata(struct thrift_reader *r, struct gar_parquet_chunk *chunk,
+                                 struct chunk_places *places)
 {
     struct thrift_field field = {0};
     gar_thrift_struct_begin(r);
@@ -517,17 +552,20 @@ static void check_optional_place(int64_t file_bytes, int64_t *offset, int64_t *b
     }
 }
 
-static enum gar_status check_chunk(struct footer_parse *parse, int64_t rows, int64_t leaf, const struct chunk_places *places,
+static enum gar_status check_chunk(struct footer_parse *parse, int64_t rows, int64_t leaf,
+                                   const struct chunk_places *places,
                                    struct gar_parquet_chunk *chunk)
 {
     const int64_t file_bytes = parse->file->file_bytes;
     char quoted[80];
-    (void)gar_error_quote(parse->leaf_names[leaf], (int64_t)strlen(parse->leaf_names[leaf]), quoted, sizeof quoted);
+    (void)gar_error_quote(parse->leaf_names[leaf], (int64_t)strlen(parse->leaf_names[leaf]), quoted,
+                          sizeof quoted);
     const char *what = NULL;
     if (places->is_encrypted) {
-        return gar_error_set(parse->err, GAR_ERR_UNSUPPORTED,
-                             "column '%s', row group %lld: the column is encrypted, which cannot be read", quoted,
-                             (long long)parse->file->row_group_count);
+        return gar_error_set(
+            parse->err, GAR_ERR_UNSUPPORTED,
+            "column '%s', row group %lld: the column is encrypted, which cannot be read", quoted,
+            (long long)parse->file->row_group_count);
     }
     chunk->offset = places->data_page;
     if (places->dictionary_page > 0 && places->dictionary_page < places->data_page) {
@@ -552,7 +590,8 @@ static enum gar_status check_chunk(struct footer_parse *parse, int64_t rows, int
         what = "its pages lie outside the file";
     }
     if (what != NULL) {
-        return gar_error_set(parse->err, GAR_ERR_FORMAT, "damaged Parquet footer: column '%s', row group %lld: %s", quoted,
+        return gar_error_set(parse->err, GAR_ERR_FORMAT,
+                             "damaged Parquet footer: column '%s', row group %lld: %s", quoted,
                              (long long)parse->file->row_group_count, what);
     }
     if (chunk->null_count < 0 || chunk->null_count > chunk->values) {
@@ -567,7 +606,8 @@ static enum gar_status check_chunk(struct footer_parse *parse, int64_t rows, int
     return GAR_OK;
 }
 
-static enum gar_status parse_chunk(struct footer_parse *parse, struct gar_parquet_chunk *chunk, struct chunk_places *places)
+static enum gar_status parse_chunk(struct footer_parse *parse, struct gar_parquet_chunk *chunk,
+                                   struct chunk_places *places)
 {
     struct thrift_reader *const r = &parse->reader;
     *chunk = (struct gar_parquet_chunk){
@@ -604,21 +644,25 @@ static enum gar_status parse_chunk(struct footer_parse *parse, struct gar_parque
 }
 
 static enum gar_status parse_chunks(struct footer_parse *parse, const struct thrift_field *field,
-                                    struct gar_parquet_row_group *group, struct chunk_places **out_places)
+                                    struct gar_parquet_row_group *group,
+                                    struct chunk_places **out_places)
 {
-    const int64_t count = gar_thrift_field_list(&parse->reader, field, THRIFT_STRUCT, CHUNK_BYTES_MIN);
+    const int64_t count =
+        gar_thrift_field_list(&parse->reader, field, THRIFT_STRUCT, CHUNK_BYTES_MIN);
     GAR_TRY(reader_status(parse));
     if (count != parse->file->leaf_count || group->chunks != NULL) {
-        return gar_error_set(parse->err, GAR_ERR_FORMAT,
-                             "damaged Parquet footer: row group %lld has %lld columns, the schema %lld",
-                             (long long)parse->file->row_group_count, (long long)count,
-                             (long long)parse->file->leaf_count);
+        return gar_error_set(
+            parse->err, GAR_ERR_FORMAT,
+            "damaged Parquet footer: row group %lld has %lld columns, the schema %lld",
+            (long long)parse->file->row_group_count, (long long)count,
+            (long long)parse->file->leaf_count);
     }
     group->chunks = gar_arena_calloc(parse->arena, count, (int64_t)sizeof *group->chunks);
     struct chunk_places *const places = gar_calloc(count, (int64_t)sizeof *places);
     *out_places = places;
     if (group->chunks == NULL || places == NULL) {
-        return gar_error_nomem(parse->err, count * (int64_t)(sizeof *group->chunks + sizeof *places));
+        return gar_error_nomem(parse->err,
+                               count * (int64_t)(sizeof *group->chunks + sizeof *places));
     }
     for (int64_t i = 0; i < count; i++) {
         GAR_TRY(parse_chunk(parse, &group->chunks[i], &places[i]));
@@ -626,7 +670,8 @@ static enum gar_status parse_chunks(struct footer_parse *parse, const struct thr
     return GAR_OK;
 }
 
-static enum gar_status parse_row_group_fields(struct footer_parse *parse, struct gar_parquet_row_group *group,
+static enum gar_status parse_row_group_fields(struct footer_parse *parse,
+                                              struct gar_parquet_row_group *group,
                                               struct chunk_places **out_places)
 {
     struct thrift_reader *const r = &parse->reader;
@@ -642,17 +687,20 @@ static enum gar_status parse_row_group_fields(struct footer_parse *parse, struct
         }
     }
     GAR_TRY(reader_status(parse));
-    const int64_t before = parse->file->row_group_count == 0
-                               ? 0
-                               : parse->file->row_groups[parse->file->row_group_count - 1].first_row +
-                                     parse->file->row_groups[parse->file->row_group_count - 1].rows;
+    const int64_t before =
+        parse->file->row_group_count == 0
+            ? 0
+            : parse->file->row_groups[parse->file->row_group_count - 1].first_row +
+                  parse->file->row_groups[parse->file->row_group_count - 1].rows;
     if (group->rows < 0 || group->rows > INT64_MAX - before) {
-        return gar_error_set(parse->err, GAR_ERR_FORMAT, "damaged Parquet footer: row group %lld has %lld rows",
+        return gar_error_set(parse->err, GAR_ERR_FORMAT,
+                             "damaged Parquet footer: row group %lld has %lld rows",
                              (long long)parse->file->row_group_count, (long long)group->rows);
     }
     group->first_row = before;
     if (group->chunks == NULL && parse->file->leaf_count > 0) {
-        return gar_error_set(parse->err, GAR_ERR_FORMAT, "damaged Parquet footer: row group %lld has no columns",
+        return gar_error_set(parse->err, GAR_ERR_FORMAT,
+                             "damaged Parquet footer: row group %lld has no columns",
                              (long long)parse->file->row_group_count);
     }
     for (int64_t i = 0; i < parse->file->leaf_count && *out_places != NULL; i++) {
@@ -661,7 +709,8 @@ static enum gar_status parse_row_group_fields(struct footer_parse *parse, struct
     return GAR_OK;
 }
 
-static enum gar_status parse_row_group(struct footer_parse *parse, struct gar_parquet_row_group *group)
+static enum gar_status parse_row_group(struct footer_parse *parse,
+                                       struct gar_parquet_row_group *group)
 {
     struct chunk_places *places = NULL;
     const enum gar_status status = parse_row_group_fields(parse, group, &places);
@@ -669,26 +718,30 @@ static enum gar_status parse_row_group(struct footer_parse *parse, struct gar_pa
     return status;
 }
 
-static enum gar_status parse_row_groups(struct footer_parse *parse, const struct thrift_field *field)
+static enum gar_status parse_row_groups(struct footer_parse *parse,
+                                        const struct thrift_field *field)
 {
     if (parse->leaf_physical == NULL) {
         return malformed(parse, "row groups come before the schema");
     }
-    const int64_t count = gar_thrift_field_list(&parse->reader, field, THRIFT_STRUCT, ROW_GROUP_BYTES_MIN);
+    const int64_t count =
+        gar_thrift_field_list(&parse->reader, field, THRIFT_STRUCT, ROW_GROUP_BYTES_MIN);
     GAR_TRY(reader_status(parse));
     struct gar_parquet_file *const file = parse->file;
     for (int64_t i = 0; i < count; i++) {
         struct gar_parquet_row_group group = {0};
         GAR_TRY(parse_row_group(parse, &group));
         void *items = file->row_groups;
-        GAR_TRY(gar_grow(&items, &parse->row_group_capacity, file->row_group_count + 1, (int64_t)sizeof group, parse->err));
+        GAR_TRY(gar_grow(&items, &parse->row_group_capacity, file->row_group_count + 1,
+                         (int64_t)sizeof group, parse->err));
         file->row_groups = items;
         file->row_groups[file->row_group_count++] = group;
     }
     return GAR_OK;
 }
 
-static enum gar_status parse_column_orders(struct footer_parse *parse, const struct thrift_field *field)
+static enum gar_status parse_column_orders(struct footer_parse *parse,
+                                           const struct thrift_field *field)
 {
     struct thrift_reader *const r = &parse->reader;
     const int64_t count = gar_thrift_field_list(r, field, THRIFT_STRUCT, 1);
@@ -717,7 +770,8 @@ static enum gar_status parse_fields(struct footer_parse *parse, int64_t **out_to
         switch (field.id) {
         case 2: {
             GAR_TRY(parse_schema_list(parse, &field));
-            int64_t *const top = gar_arena_calloc(parse->arena, parse->element_count * 2, (int64_t)sizeof *top);
+            int64_t *const top =
+                gar_arena_calloc(parse->arena, parse->element_count * 2, (int64_t)sizeof *top);
             if (top == NULL) {
                 return gar_error_nomem(parse->err, parse->element_count * 16);
             }
@@ -740,8 +794,9 @@ static enum gar_status parse_fields(struct footer_parse *parse, int64_t **out_to
         }
         case 7: GAR_TRY(parse_column_orders(parse, &field)); break;
         case 8:
-            return gar_error_set(parse->err, GAR_ERR_UNSUPPORTED,
-                                 "the Parquet file is encrypted, which cannot be read; decrypt it first");
+            return gar_error_set(
+                parse->err, GAR_ERR_UNSUPPORTED,
+                "the Parquet file is encrypted, which cannot be read; decrypt it first");
         default: gar_thrift_skip(r, &field); break;
         }
     }
@@ -768,7 +823,8 @@ static enum gar_status parse_metadata(struct footer_parse *parse)
     return build_schema(parse, top, top + parse->element_count);
 }
 
-static enum gar_status parse_into(struct gar_parquet_file *file, const uint8_t *data, int64_t bytes, struct gar_error *err)
+static enum gar_status parse_into(struct gar_parquet_file *file, const uint8_t *data, int64_t bytes,
+                                  struct gar_error *err)
 {
     struct gar_arena *const arena = &file->store->arena;
     /* Statistics stay views of the metadata, so those are copied first. */
@@ -788,7 +844,8 @@ enum gar_status gar_parquet_file_parse(const uint8_t *tail, int64_t tail_bytes, 
     int64_t need = 0;
     GAR_TRY(gar_parquet_footer_need(tail, tail_bytes, file_bytes, NULL, &need, err));
     if (tail_bytes < need) {
-        return gar_error_set(err, GAR_ERR_INTERNAL, "a Parquet footer needs %lld bytes of the file's end, not %lld",
+        return gar_error_set(err, GAR_ERR_INTERNAL,
+                             "a Parquet footer needs %lld bytes of the file's end, not %lld",
                              (long long)need, (long long)tail_bytes);
     }
     struct gar_parquet_file *const file = gar_calloc(1, (int64_t)sizeof *file);
@@ -802,7 +859,8 @@ enum gar_status gar_parquet_file_parse(const uint8_t *tail, int64_t tail_bytes, 
     file->file_bytes = file_bytes;
     file->created_by = "";
     file->store = store;
-    const enum gar_status status = parse_into(file, tail + tail_bytes - need, need - TRAILER_BYTES, err);
+    const enum gar_status status =
+        parse_into(file, tail + tail_bytes - need, need - TRAILER_BYTES, err);
     if (status < 0) {
         gar_parquet_file_unref(file);
         return status;
@@ -830,14 +888,16 @@ void gar_parquet_file_unref(struct gar_parquet_file *file)
     gar_free(file);
 }
 
-enum gar_status gar_parquet_column_check(const struct gar_parquet_file *file, int64_t column, struct gar_error *err)
+enum gar_status gar_parquet_column_check(const struct gar_parquet_file *file, int64_t column,
+                                         struct gar_error *err)
 {
     const struct gar_parquet_column *const c = &file->columns[column];
     if (c->unsupported == NULL) {
         return GAR_OK;
     }
     char quoted[80];
-    return gar_error_set(err, GAR_ERR_UNSUPPORTED,
-                         "column '%s' is %s, which cannot be read yet; select the other columns by name",
-                         gar_error_quote(c->name, (int64_t)strlen(c->name), quoted, sizeof quoted), c->unsupported);
+    return gar_error_set(
+        err, GAR_ERR_UNSUPPORTED,
+        "column '%s' is %s, which cannot be read yet; select the other columns by name",
+        gar_error_quote(c->name, (int64_t)strlen(c->name), quoted, sizeof quoted), c->unsupported);
 }

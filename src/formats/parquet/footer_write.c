@@ -5,7 +5,7 @@
 #include "formats/parquet/encode_priv.h"
 
 #define FORMAT_VERSION 2
-#define CREATED_BY "gar version 0.1.0"
+#define CREATED_BY     "gar version 0.1.0"
 
 static void put_unit(struct gar_strbuf *out, int32_t *last, int32_t id, enum gar_time_unit unit)
 {
@@ -79,21 +79,25 @@ static void put_schema(struct gar_strbuf *out, int32_t *last, const struct gar_s
     }
 }
 
-static void put_statistics(struct gar_strbuf *out, int32_t *last, const struct parquet_encoded *encoded)
+static void put_statistics(struct gar_strbuf *out, int32_t *last,
+                           const struct parquet_encoded *encoded)
 {
     int32_t inner = 0;
     gar_thrift_put_field(out, last, 12, THRIFT_STRUCT);
     gar_thrift_put_i64(out, &inner, 3, encoded->null_count);
     if (encoded->statistics.has_bounds) {
-        gar_thrift_put_binary(out, &inner, 5, gar_strbuf_text(&encoded->statistics.max), encoded->statistics.max.size);
-        gar_thrift_put_binary(out, &inner, 6, gar_strbuf_text(&encoded->statistics.min), encoded->statistics.min.size);
+        gar_thrift_put_binary(out, &inner, 5, gar_strbuf_text(&encoded->statistics.max),
+                              encoded->statistics.max.size);
+        gar_thrift_put_binary(out, &inner, 6, gar_strbuf_text(&encoded->statistics.min),
+                              encoded->statistics.min.size);
         gar_thrift_put_bool(out, &inner, 7, true);
         gar_thrift_put_bool(out, &inner, 8, true);
     }
     gar_thrift_put_stop(out);
 }
 
-static void put_chunk_metadata(struct gar_strbuf *out, const struct gar_field *field, const struct parquet_placed *placed)
+static void put_chunk_metadata(struct gar_strbuf *out, const struct gar_field *field,
+                               const struct parquet_placed *placed)
 {
     const struct parquet_encoded *const encoded = &placed->encoded;
     int32_t last = 0;
@@ -143,8 +147,8 @@ static void put_row_group(struct gar_strbuf *out, const struct gar_schema *schem
     gar_thrift_put_stop(out);
 }
 
-static enum gar_status put_key_values(struct gar_strbuf *out, int32_t *last, const struct gar_schema *schema,
-                                      struct gar_error *err)
+static enum gar_status put_key_values(struct gar_strbuf *out, int32_t *last,
+                                      const struct gar_schema *schema, struct gar_error *err)
 {
     struct gar_strbuf arrow = {0};
     const enum gar_status status = gar_parquet_arrow_facts_write(schema, &arrow, err);
@@ -159,9 +163,9 @@ static enum gar_status put_key_values(struct gar_strbuf *out, int32_t *last, con
     return status;
 }
 
-enum gar_status gar_parquet_footer_write(const struct gar_schema *schema, const int64_t *group_rows, int64_t group_count,
-                                         const struct parquet_placed *placed, struct gar_strbuf *out,
-                                         struct gar_error *err)
+enum gar_status gar_parquet_footer_write(const struct gar_schema *schema, const int64_t *group_rows,
+                                         int64_t group_count, const struct parquet_placed *placed,
+                                         struct gar_strbuf *out, struct gar_error *err)
 {
     int32_t last = 0;
     int64_t rows = 0;

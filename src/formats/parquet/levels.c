@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decoding of the RLE / bit-packing hybrid. A packed run of one-bit levels is a piece of a bitmap as it stands. */
-#include "formats/parquet/levels_priv.h"
-
 #include <string.h>
 
 #include "base/bits.h"
 #include "formats/parquet/bit_unpack_priv.h"
+#include "formats/parquet/levels_priv.h"
 
 #define HEADER_BYTES_MAX 5
-#define PACK_VALUES 8
+#define PACK_VALUES      8
 
 void gar_rle_init(struct rle_decoder *decoder, const uint8_t *data, int64_t bytes, int32_t width)
 {
@@ -97,7 +96,8 @@ bool gar_rle_read(struct rle_decoder *d, int64_t count, uint32_t *out, uint32_t 
     return true;
 }
 
-bool gar_rle_read_bits(struct rle_decoder *d, int64_t count, uint8_t *bits, int64_t offset, int64_t *out_set)
+bool gar_rle_read_bits(struct rle_decoder *d, int64_t count, uint8_t *bits, int64_t offset,
+                       int64_t *out_set)
 {
     int64_t set = 0;
     while (count > 0) {
@@ -164,8 +164,8 @@ bool gar_rle_skip(struct rle_decoder *d, int64_t count)
     return true;
 }
 
-void gar_packed_levels_read(const uint8_t *data, int64_t at, int64_t count, uint8_t *bits, int64_t offset,
-                            int64_t *out_set)
+void gar_packed_levels_read(const uint8_t *data, int64_t at, int64_t count, uint8_t *bits,
+                            int64_t offset, int64_t *out_set)
 {
     int64_t set = 0;
     for (int64_t i = 0; i < count; i++) {

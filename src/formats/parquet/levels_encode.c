@@ -7,12 +7,13 @@
 
 #define GROUP 8
 /* Repeats from here on are shorter as a run whatever the width. */
-#define RUN_VALUES_MIN 16
+#define RUN_VALUES_MIN   16
 #define VARINT_BYTES_MAX 10
 /* Groups in one packed run: keeps its header short and its length within 31 bits. */
 #define PACKED_VALUES_MAX (1 << 16)
 
-enum gar_status gar_parquet_bytes_room(struct parquet_bytes *bytes, int64_t more, uint8_t **out, struct gar_error *err)
+enum gar_status gar_parquet_bytes_room(struct parquet_bytes *bytes, int64_t more, uint8_t **out,
+                                       struct gar_error *err)
 {
     if (bytes->buffer == NULL) {
         GAR_TRY(gar_buffer_new(bytes->memory, gar_max_i64(more, 4096), &bytes->buffer, err));
@@ -28,7 +29,8 @@ enum gar_status gar_parquet_bytes_room(struct parquet_bytes *bytes, int64_t more
     return GAR_OK;
 }
 
-enum gar_status gar_parquet_bytes_append(struct parquet_bytes *bytes, const void *data, int64_t count, struct gar_error *err)
+enum gar_status gar_parquet_bytes_append(struct parquet_bytes *bytes, const void *data,
+                                         int64_t count, struct gar_error *err)
 {
     uint8_t *to = NULL;
     GAR_TRY(gar_parquet_bytes_room(bytes, count, &to, err));
@@ -48,8 +50,8 @@ static int64_t put_varint(uint8_t *out, uint64_t value)
     return n;
 }
 
-static enum gar_status append_run(uint32_t value, int64_t count, int32_t width, struct parquet_bytes *out,
-                                  struct gar_error *err)
+static enum gar_status append_run(uint32_t value, int64_t count, int32_t width,
+                                  struct parquet_bytes *out, struct gar_error *err)
 {
     uint8_t *to = NULL;
     GAR_TRY(gar_parquet_bytes_room(out, VARINT_BYTES_MAX + 4, &to, err));
@@ -62,8 +64,8 @@ static enum gar_status append_run(uint32_t value, int64_t count, int32_t width, 
 }
 
 /* Values of the last group that are not there are written as zeros. */
-static enum gar_status append_packed(const uint32_t *values, int64_t count, int32_t width, struct parquet_bytes *out,
-                                     struct gar_error *err)
+static enum gar_status append_packed(const uint32_t *values, int64_t count, int32_t width,
+                                     struct parquet_bytes *out, struct gar_error *err)
 {
     while (count > 0) {
         const int64_t n = gar_min_i64(count, PACKED_VALUES_MAX);
@@ -105,8 +107,8 @@ static int64_t run_length(const uint32_t *values, int64_t count)
     return n;
 }
 
-enum gar_status gar_rle_append(const uint32_t *values, int64_t count, int32_t width, struct parquet_bytes *out,
-                               struct gar_error *err)
+enum gar_status gar_rle_append(const uint32_t *values, int64_t count, int32_t width,
+                               struct parquet_bytes *out, struct gar_error *err)
 {
     int64_t start = 0; /* of the values not yet written */
     int64_t i = 0;
@@ -128,8 +130,8 @@ enum gar_status gar_rle_append(const uint32_t *values, int64_t count, int32_t wi
     return append_packed(values + start, count - start, width, out, err);
 }
 
-enum gar_status gar_levels_append(const uint8_t *validity, int64_t from, int64_t rows, struct parquet_bytes *out,
-                                  struct gar_error *err)
+enum gar_status gar_levels_append(const uint8_t *validity, int64_t from, int64_t rows,
+                                  struct parquet_bytes *out, struct gar_error *err)
 {
     uint8_t *to = NULL;
     const int64_t bytes = gar_bits_bytes(rows);

@@ -11,10 +11,10 @@
 #include "formats/parquet/page_codec_priv.h"
 #include "formats/parquet/parquet_priv.h"
 
-#define ZSTD_LEVEL_USUAL 1
-#define GZIP_LEVEL_USUAL 6
+#define ZSTD_LEVEL_USUAL   1
+#define GZIP_LEVEL_USUAL   6
 #define BROTLI_LEVEL_USUAL 4
-#define BROTLI_WINDOW 22
+#define BROTLI_WINDOW      22
 #define HADOOP_FRAME_BYTES 8
 
 void gar_page_codec_destroy(struct page_codec *codec)
@@ -50,11 +50,13 @@ bool gar_page_codec_plausible(enum gar_parquet_codec kind, int64_t in_bytes, int
 
 static enum gar_status fail(struct gar_error *err, enum gar_parquet_codec kind, const char *what)
 {
-    return gar_error_set(err, GAR_ERR_FORMAT, "%s data are damaged: %s", gar_parquet_codec_name((int32_t)kind), what);
+    return gar_error_set(err, GAR_ERR_FORMAT, "%s data are damaged: %s",
+                         gar_parquet_codec_name((int32_t)kind), what);
 }
 
-static enum gar_status decompress_zstd(struct page_codec *codec, const uint8_t *in, int64_t in_bytes, uint8_t *out,
-                                       int64_t out_bytes, struct gar_error *err)
+static enum gar_status decompress_zstd(struct page_codec *codec, const uint8_t *in,
+                                       int64_t in_bytes, uint8_t *out, int64_t out_bytes,
+                                       struct gar_error *err)
 {
     if (codec->zstd_decoder == NULL) {
         codec->zstd_decoder = ZSTD_createDCtx();
@@ -62,16 +64,20 @@ static enum gar_status decompress_zstd(struct page_codec *codec, const uint8_t *
             return gar_error_nomem(err, 1 << 17);
         }
     }
-    const size_t got = ZSTD_decompressDCtx(codec->zstd_decoder, out, (size_t)out_bytes, in, (size_t)in_bytes);
+    const size_t got =
+        ZSTD_decompressDCtx(codec->zstd_decoder, out, (size_t)out_bytes, in, (size_t)in_bytes);
     if (ZSTD_isError(got)) {
         return fail(err, GAR_PARQUET_ZSTD, ZSTD_getErrorName(got));
     }
-    return (int64_t)got == out_bytes ? GAR_OK : fail(err, GAR_PARQUET_ZSTD, "they give fewer bytes than the page says");
+    return (int64_t)got == out_bytes
+               ? GAR_OK
+               : fail(err, GAR_PARQUET_ZSTD, "they give fewer bytes than the page says");
 }
 
 /* All members, one after the other; zlib streams, which some writers leave under this name, too. */
-static enum gar_status decompress_gzip(struct page_codec *codec, const uint8_t *in, int64_t in_bytes, uint8_t *out,
-                                       int64_t out_bytes, struct gar_error *err)
+static enum gar_status decompress_gzip(struct page_codec *codec, const uint8_t *in,
+                                       int64_t in_bytes, uint8_t *out, int64_t out_bytes,
+                                       struct gar_error *err)
 {
     if (codec->deflate == NULL) {
         codec->deflate = libdeflate_alloc_decompressor();
@@ -84,8 +90,10 @@ static enum gar_status decompress_gzip(struct page_codec *codec, const uint8_t *
         size_t used = 0;
         size_t got = 0;
         const enum libdeflate_result result =
-            is_gzip ? libdeflate_gzip_decompress_ex(codec->deflate, in, (size_t)in_bytes, out, (size_t)out_bytes, &used, &got)
-                    : libdeflate_zlib_decompress_ex(codec->deflate, in, (size_t)in_bytes, out, (size_t)out_bytes, &used, &got);
+            is_gzip ? libdeflate_gzip_decompress_ex(codec->deflate, in, (size_t)in_bytes, out,
+                                                    (size_t)out_bytes, &used, &got)
+                    : libdeflate_zlib_decompress_ex(codec->deflate, in, (size_t)in_bytes, out,
+                                                    (size_t)out_bytes, &used, &got);
         if (result == LIBDEFLATE_INSUFFICIENT_SPACE) {
             return fail(err, GAR_PARQUET_GZIP, "they give more bytes than the page says");
         }
@@ -97,18 +105,20 @@ static enum gar_status decompress_gzip(struct page_codec *codec, const uint8_t *
         out += got;
         out_bytes -= (int64_t)got;
     }
-    return out_bytes == 0 ? GAR_OK : fail(err, GAR_PARQUET_GZIP, "they give fewer bytes than the page says");
+    return out_bytes == 0 ? GAR_OK
+                          : fail(err, GAR_PARQUET_GZIP, "they give fewer bytes than the page says");
 }
 
-static enum gar_status decompress_brotli(const uint8_t *in, int64_t in_bytes, uint8_t *out, int64_t out_bytes,
-                                         struct gar_error *err)
+static enum gar_status decompress_brotli(const uint8_t *in, int64_t in_bytes, uint8_t *out,
+                                         int64_t out_bytes, struct gar_error *err)
 {
     size_t got = (size_t)out_bytes;
     if (BrotliDecoderDecompress((size_t)in_bytes, in, &got, out) != BROTLI_DECODER_RESULT_SUCCESS) {
         return fail(err, GAR_PARQUET_BROTLI, "not a brotli stream of the size that the page says");
     }
-    return (int64_t)got == out_bytes ? GAR_OK
-                                     : fail(err, GAR_PARQUET_BROTLI, "they give fewer bytes than the page says");
+    return (int64_t)got == out_bytes
+               ? GAR_OK
+               : fail(err, GAR_PARQUET_BROTLI, "they give fewer bytes than the page says");
 }
 
 static bool decompress_lz4_raw(const uint8_t *in, int64_t in_bytes, uint8_t *out, int64_t out_bytes)
@@ -116,7 +126,8 @@ static bool decompress_lz4_raw(const uint8_t *in, int64_t in_bytes, uint8_t *out
     if (in_bytes > INT32_MAX || out_bytes > INT32_MAX) {
         return false;
     }
-    return LZ4_decompress_safe((const char *)in, (char *)out, (int)in_bytes, (int)out_bytes) == (int)out_bytes;
+    return LZ4_decompress_safe((const char *)in, (char *)out, (int)in_bytes, (int)out_bytes) ==
+           (int)out_bytes;
 }
 
 static int64_t load_big_endian_u32(const uint8_t *p)
@@ -125,7 +136,8 @@ static int64_t load_big_endian_u32(const uint8_t *p)
 }
 
 /* Blocks of a big-endian uncompressed size, a compressed size, and so many bytes. False when it is something else. */
-static bool decompress_lz4_hadoop(const uint8_t *in, int64_t in_bytes, uint8_t *out, int64_t out_bytes)
+static bool decompress_lz4_hadoop(const uint8_t *in, int64_t in_bytes, uint8_t *out,
+                                  int64_t out_bytes)
 {
     while (in_bytes >= HADOOP_FRAME_BYTES) {
         const int64_t give = load_big_endian_u32(in);
@@ -143,13 +155,15 @@ static bool decompress_lz4_hadoop(const uint8_t *in, int64_t in_bytes, uint8_t *
     return in_bytes == 0 && out_bytes == 0;
 }
 
-enum gar_status gar_page_decompress(struct page_codec *codec, enum gar_parquet_codec kind, const uint8_t *in,
-                                    int64_t in_bytes, uint8_t *out, int64_t out_bytes, struct gar_error *err)
+enum gar_status gar_page_decompress(struct page_codec *codec, enum gar_parquet_codec kind,
+                                    const uint8_t *in, int64_t in_bytes, uint8_t *out,
+                                    int64_t out_bytes, struct gar_error *err)
 {
     switch (kind) {
     case GAR_PARQUET_NONE:
         if (in_bytes != out_bytes) {
-            return gar_error_set(err, GAR_ERR_FORMAT, "it is not compressed but %lld bytes are said to be %lld",
+            return gar_error_set(err, GAR_ERR_FORMAT,
+                                 "it is not compressed but %lld bytes are said to be %lld",
                                  (long long)in_bytes, (long long)out_bytes);
         }
         memcpy(out, in, (size_t)in_bytes);
@@ -169,13 +183,17 @@ enum gar_status gar_page_decompress(struct page_codec *codec, enum gar_parquet_c
         return GAR_OK;
     case GAR_PARQUET_LZ4_HADOOP:
         /* Some writers of this retired codec left Hadoop's frame out. */
-        if (!decompress_lz4_hadoop(in, in_bytes, out, out_bytes) && !decompress_lz4_raw(in, in_bytes, out, out_bytes)) {
-            return fail(err, kind, "neither Hadoop's LZ4 frames nor an LZ4 block of the size that the page says");
+        if (!decompress_lz4_hadoop(in, in_bytes, out, out_bytes) &&
+            !decompress_lz4_raw(in, in_bytes, out, out_bytes)) {
+            return fail(
+                err, kind,
+                "neither Hadoop's LZ4 frames nor an LZ4 block of the size that the page says");
         }
         return GAR_OK;
     case GAR_PARQUET_LZO: break;
     }
-    return gar_error_set(err, GAR_ERR_UNSUPPORTED, "the codec %s is not supported", gar_parquet_codec_name((int32_t)kind));
+    return gar_error_set(err, GAR_ERR_UNSUPPORTED, "the codec %s is not supported",
+                         gar_parquet_codec_name((int32_t)kind));
 }
 
 int64_t gar_page_compress_bound(enum gar_parquet_codec kind, int64_t in_bytes)
@@ -193,8 +211,9 @@ int64_t gar_page_compress_bound(enum gar_parquet_codec kind, int64_t in_bytes)
     return in_bytes;
 }
 
-static enum gar_status compress_zstd(struct page_codec *codec, int32_t level, const uint8_t *in, int64_t in_bytes,
-                                     uint8_t *out, int64_t *out_bytes, struct gar_error *err)
+static enum gar_status compress_zstd(struct page_codec *codec, int32_t level, const uint8_t *in,
+                                     int64_t in_bytes, uint8_t *out, int64_t *out_bytes,
+                                     struct gar_error *err)
 {
     if (codec->zstd_encoder == NULL) {
         codec->zstd_encoder = ZSTD_createCCtx();
@@ -202,17 +221,20 @@ static enum gar_status compress_zstd(struct page_codec *codec, int32_t level, co
             return gar_error_nomem(err, 1 << 17);
         }
     }
-    const size_t got = ZSTD_compressCCtx(codec->zstd_encoder, out, ZSTD_compressBound((size_t)in_bytes), in,
-                                         (size_t)in_bytes, level == 0 ? ZSTD_LEVEL_USUAL : level);
+    const size_t got =
+        ZSTD_compressCCtx(codec->zstd_encoder, out, ZSTD_compressBound((size_t)in_bytes), in,
+                          (size_t)in_bytes, level == 0 ? ZSTD_LEVEL_USUAL : level);
     if (ZSTD_isError(got)) {
-        return gar_error_set(err, GAR_ERR_INTERNAL, "zstd cannot compress a page: %s", ZSTD_getErrorName(got));
+        return gar_error_set(err, GAR_ERR_INTERNAL, "zstd cannot compress a page: %s",
+                             ZSTD_getErrorName(got));
     }
     *out_bytes = (int64_t)got;
     return GAR_OK;
 }
 
-static enum gar_status compress_gzip(struct page_codec *codec, int32_t level, const uint8_t *in, int64_t in_bytes,
-                                     uint8_t *out, int64_t *out_bytes, struct gar_error *err)
+static enum gar_status compress_gzip(struct page_codec *codec, int32_t level, const uint8_t *in,
+                                     int64_t in_bytes, uint8_t *out, int64_t *out_bytes,
+                                     struct gar_error *err)
 {
     const int32_t wanted = level == 0 ? GZIP_LEVEL_USUAL : level;
     if (codec->deflate_encoder == NULL || codec->deflate_level != wanted) {
@@ -226,12 +248,15 @@ static enum gar_status compress_gzip(struct page_codec *codec, int32_t level, co
         }
     }
     const size_t room = libdeflate_gzip_compress_bound(NULL, (size_t)in_bytes);
-    *out_bytes = (int64_t)libdeflate_gzip_compress(codec->deflate_encoder, in, (size_t)in_bytes, out, room);
-    return *out_bytes > 0 ? GAR_OK : gar_error_set(err, GAR_ERR_INTERNAL, "gzip cannot compress a page");
+    *out_bytes =
+        (int64_t)libdeflate_gzip_compress(codec->deflate_encoder, in, (size_t)in_bytes, out, room);
+    return *out_bytes > 0 ? GAR_OK
+                          : gar_error_set(err, GAR_ERR_INTERNAL, "gzip cannot compress a page");
 }
 
-enum gar_status gar_page_compress(struct page_codec *codec, enum gar_parquet_codec kind, int32_t level, const uint8_t *in,
-                                  int64_t in_bytes, uint8_t *out, int64_t *out_bytes, struct gar_error *err)
+enum gar_status gar_page_compress(struct page_codec *codec, enum gar_parquet_codec kind,
+                                  int32_t level, const uint8_t *in, int64_t in_bytes, uint8_t *out,
+                                  int64_t *out_bytes, struct gar_error *err)
 {
     size_t got = 0;
     switch (kind) {
@@ -250,19 +275,23 @@ enum gar_status gar_page_compress(struct page_codec *codec, enum gar_parquet_cod
     case GAR_PARQUET_ZSTD: return compress_zstd(codec, level, in, in_bytes, out, out_bytes, err);
     case GAR_PARQUET_BROTLI:
         got = (size_t)gar_page_compress_bound(kind, in_bytes);
-        if (BrotliEncoderCompress(level == 0 ? BROTLI_LEVEL_USUAL : level, BROTLI_WINDOW, BROTLI_MODE_GENERIC,
-                                  (size_t)in_bytes, in, &got, out) != BROTLI_TRUE) {
+        if (BrotliEncoderCompress(level == 0 ? BROTLI_LEVEL_USUAL : level, BROTLI_WINDOW,
+                                  BROTLI_MODE_GENERIC, (size_t)in_bytes, in, &got,
+                                  out) != BROTLI_TRUE) {
             return gar_error_set(err, GAR_ERR_INTERNAL, "brotli cannot compress a page");
         }
         *out_bytes = (int64_t)got;
         return GAR_OK;
     case GAR_PARQUET_LZ4_RAW:
         if (in_bytes > LZ4_MAX_INPUT_SIZE) {
-            return gar_error_set(err, GAR_ERR_OVERFLOW, "a page of %lld bytes is too large for lz4", (long long)in_bytes);
+            return gar_error_set(err, GAR_ERR_OVERFLOW, "a page of %lld bytes is too large for lz4",
+                                 (long long)in_bytes);
         }
-        *out_bytes = LZ4_compress_default((const char *)in, (char *)out, (int)in_bytes,
-                                          (int)gar_min_i64(gar_page_compress_bound(kind, in_bytes), INT32_MAX));
-        return *out_bytes > 0 ? GAR_OK : gar_error_set(err, GAR_ERR_INTERNAL, "lz4 cannot compress a page");
+        *out_bytes = LZ4_compress_default(
+            (const char *)in, (char *)out, (int)in_bytes,
+            (int)gar_min_i64(gar_page_compress_bound(kind, in_bytes), INT32_MAX));
+        return *out_bytes > 0 ? GAR_OK
+                              : gar_error_set(err, GAR_ERR_INTERNAL, "lz4 cannot compress a page");
     case GAR_PARQUET_LZO:
     case GAR_PARQUET_LZ4_HADOOP: break;
     }

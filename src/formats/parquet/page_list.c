@@ -98,11 +98,14 @@ static bool encoding_fits(const struct gar_parquet_reader *reader, int32_t encod
     case PARQUET_PLAIN_DICTIONARY:
     case PARQUET_RLE_DICTIONARY: return physical != GAR_PARQUET_BOOLEAN;
     case PARQUET_RLE: return physical == GAR_PARQUET_BOOLEAN;
-    case PARQUET_DELTA_BINARY_PACKED: return physical == GAR_PARQUET_INT32 || physical == GAR_PARQUET_INT64;
+    case PARQUET_DELTA_BINARY_PACKED:
+        return physical == GAR_PARQUET_INT32 || physical == GAR_PARQUET_INT64;
     case PARQUET_DELTA_LENGTH_BYTE_ARRAY: return physical == GAR_PARQUET_BYTE_ARRAY;
-    case PARQUET_DELTA_BYTE_ARRAY: return physical == GAR_PARQUET_BYTE_ARRAY || physical == GAR_PARQUET_FIXED;
+    case PARQUET_DELTA_BYTE_ARRAY:
+        return physical == GAR_PARQUET_BYTE_ARRAY || physical == GAR_PARQUET_FIXED;
     case PARQUET_BYTE_STREAM_SPLIT:
-        return physical != GAR_PARQUET_BOOLEAN && physical != GAR_PARQUET_INT96 && physical != GAR_PARQUET_BYTE_ARRAY;
+        return physical != GAR_PARQUET_BOOLEAN && physical != GAR_PARQUET_INT96 &&
+               physical != GAR_PARQUET_BYTE_ARRAY;
     default: return false;
     }
 }
@@ -113,7 +116,8 @@ static bool is_code_encoding(int32_t encoding)
 }
 
 /* NULL, or what is wrong with the header. there: bytes of the chunk behind it. */
-static const char *check_header(const struct gar_parquet_reader *reader, const struct header *h, int64_t there)
+static const char *check_header(const struct gar_parquet_reader *reader, const struct header *h,
+                                int64_t there)
 {
     if (h->bytes < 0 || h->uncompressed_bytes < 0) {
         return "the page has a negative size";
@@ -131,9 +135,11 @@ static const char *check_header(const struct gar_parquet_reader *reader, const s
         return "the page has a negative number of values";
     }
     const enum gar_parquet_codec codec = (enum gar_parquet_codec)reader->chunk->codec;
-    const int64_t levels = h->kind == PARQUET_PAGE_DATA_V2 ? (int64_t)h->definition_bytes + h->repetition_bytes : 0;
+    const int64_t levels =
+        h->kind == PARQUET_PAGE_DATA_V2 ? (int64_t)h->definition_bytes + h->repetition_bytes : 0;
     if (h->kind == PARQUET_PAGE_DATA_V2) {
-        if (h->definition_bytes < 0 || h->repetition_bytes < 0 || levels > h->bytes || levels > h->uncompressed_bytes) {
+        if (h->definition_bytes < 0 || h->repetition_bytes < 0 || levels > h->bytes ||
+            levels > h->uncompressed_bytes) {
             return "the page's levels do not fit into it";
         }
         if (h->repetition_bytes != 0 || h->rows != h->values) {
@@ -151,15 +157,17 @@ static const char *check_header(const struct gar_parquet_reader *reader, const s
     return NULL;
 }
 
-static enum gar_status add_page(struct gar_parquet_reader *reader, const struct header *h, const struct parquet_page *page,
-                                struct gar_error *err)
+static enum gar_status add_page(struct gar_parquet_reader *reader, const struct header *h,
+                                const struct parquet_page *page, struct gar_error *err)
 {
     if (h->kind == PARQUET_PAGE_DICTIONARY) {
         if (reader->has_dictionary_page || reader->page_count > 0) {
-            return gar_parquet_page_fail(reader, err, "a dictionary page is there twice or behind a data page");
+            return gar_parquet_page_fail(reader, err,
+                                         "a dictionary page is there twice or behind a data page");
         }
         if (h->encoding != PARQUET_PLAIN && h->encoding != PARQUET_PLAIN_DICTIONARY) {
-            return gar_parquet_page_fail(reader, err, "a dictionary page has an encoding that is not PLAIN");
+            return gar_parquet_page_fail(reader, err,
+                                         "a dictionary page has an encoding that is not PLAIN");
         }
         reader->has_dictionary_page = true;
         reader->dictionary_page = *page;
@@ -167,8 +175,10 @@ static enum gar_status add_page(struct gar_parquet_reader *reader, const struct 
         return GAR_OK;
     }
     if (!encoding_fits(reader, h->encoding)) {
-        (void)gar_error_set(err, GAR_ERR_UNSUPPORTED, "values of type %s in encoding %s cannot be read",
-                            gar_parquet_physical_name(reader->column->physical), gar_parquet_encoding_name(h->encoding));
+        (void)gar_error_set(err, GAR_ERR_UNSUPPORTED,
+                            "values of type %s in encoding %s cannot be read",
+                            gar_parquet_physical_name(reader->column->physical),
+                            gar_parquet_encoding_name(h->encoding));
         gar_parquet_page_prefix(reader, err);
         return GAR_ERR_UNSUPPORTED;
     }
@@ -177,17 +187,20 @@ static enum gar_status add_page(struct gar_parquet_reader *reader, const struct 
     }
     if (reader->column->optional && !page->is_v2 && h->level_encoding != PARQUET_RLE &&
         h->level_encoding != PARQUET_BIT_PACKED) {
-        return gar_parquet_page_fail(reader, err, "the page's levels have an encoding that is neither RLE nor BIT_PACKED");
+        return gar_parquet_page_fail(
+            reader, err, "the page's levels have an encoding that is neither RLE nor BIT_PACKED");
     }
     void *items = reader->pages;
-    GAR_TRY(gar_grow(&items, &reader->page_capacity, reader->page_count + 1, (int64_t)sizeof *page, err));
+    GAR_TRY(gar_grow(&items, &reader->page_capacity, reader->page_count + 1, (int64_t)sizeof *page,
+                     err));
     reader->pages = items;
     reader->pages[reader->page_count++] = *page;
     return GAR_OK;
 }
 
 /* Reads one header at *at and moves behind its page. */
-static enum gar_status list_page(struct gar_parquet_reader *reader, int64_t *at, int64_t *values, struct gar_error *err)
+static enum gar_status list_page(struct gar_parquet_reader *reader, int64_t *at, int64_t *values,
+                                 struct gar_error *err)
 {
     struct thrift_reader r;
     struct header h;
@@ -223,7 +236,8 @@ static enum gar_status list_page(struct gar_parquet_reader *reader, int64_t *at,
     if (h.kind != PARQUET_PAGE_DICTIONARY) {
         *values += h.values;
         if (*values > reader->chunk->values) {
-            return gar_parquet_page_fail(reader, err, "the pages hold more values than the footer says");
+            return gar_parquet_page_fail(reader, err,
+                                         "the pages hold more values than the footer says");
         }
     }
     return add_page(reader, &h, &page, err);
@@ -256,8 +270,8 @@ enum gar_status gar_parquet_list_pages(struct gar_parquet_reader *reader, struct
         GAR_TRY(list_page(reader, &at, &values, err));
     }
     if (values != rows) {
-        (void)gar_error_set(err, GAR_ERR_FORMAT, "its pages hold %lld values, the footer says %lld", (long long)values,
-                            (long long)rows);
+        (void)gar_error_set(err, GAR_ERR_FORMAT, "its pages hold %lld values, the footer says %lld",
+                            (long long)values, (long long)rows);
         reader->page = PARQUET_AT_CHUNK;
         gar_parquet_page_prefix(reader, err);
         return GAR_ERR_FORMAT;

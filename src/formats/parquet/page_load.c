@@ -18,14 +18,17 @@ void gar_parquet_page_prefix(const struct gar_parquet_reader *reader, struct gar
     if (reader->page == PARQUET_AT_CHUNK) {
         gar_error_prefix(err, "column '%s', row group %lld: ", quoted, group);
     } else if (reader->page == PARQUET_AT_DICTIONARY) {
-        gar_error_prefix(err, "column '%s', row group %lld, dictionary page at offset %lld: ", quoted, group, offset);
+        gar_error_prefix(err,
+                         "column '%s', row group %lld, dictionary page at offset %lld: ", quoted,
+                         group, offset);
     } else {
-        gar_error_prefix(err, "column '%s', row group %lld, page %lld at offset %lld: ", quoted, group,
-                         (long long)reader->page, offset);
+        gar_error_prefix(err, "column '%s', row group %lld, page %lld at offset %lld: ", quoted,
+                         group, (long long)reader->page, offset);
     }
 }
 
-enum gar_status gar_parquet_page_fail(const struct gar_parquet_reader *reader, struct gar_error *err, const char *what)
+enum gar_status gar_parquet_page_fail(const struct gar_parquet_reader *reader,
+                                      struct gar_error *err, const char *what)
 {
     (void)gar_error_set(err, GAR_ERR_FORMAT, "%s", what);
     gar_parquet_page_prefix(reader, err);
@@ -40,7 +43,8 @@ static void release_buffer(void *buffer)
 /* Will views point into this page's bytes? */
 static bool needs_buffer(const struct gar_parquet_reader *reader, uint8_t encoding)
 {
-    const bool is_text = reader->column->conversion == PARQUET_TEXT || reader->column->conversion == PARQUET_BYTES;
+    const bool is_text =
+        reader->column->conversion == PARQUET_TEXT || reader->column->conversion == PARQUET_BYTES;
     if (!is_text && reader->column->physical != GAR_PARQUET_BYTE_ARRAY) {
         return false;
     }
@@ -48,8 +52,9 @@ static bool needs_buffer(const struct gar_parquet_reader *reader, uint8_t encodi
 }
 
 /* The page's bytes, decompressed if need be: *out_data, with *out_bytes; state.buffer holds them if views need it. */
-static enum gar_status unpack_page(struct gar_parquet_reader *reader, const struct parquet_page *page,
-                                   const uint8_t **out_data, int64_t *out_bytes, struct gar_error *err)
+static enum gar_status unpack_page(struct gar_parquet_reader *reader,
+                                   const struct parquet_page *page, const uint8_t **out_data,
+                                   int64_t *out_bytes, struct gar_error *err)
 {
     const enum gar_parquet_codec codec = (enum gar_parquet_codec)reader->chunk->codec;
     struct parquet_page_state *const state = &reader->state;
@@ -59,7 +64,8 @@ static enum gar_status unpack_page(struct gar_parquet_reader *reader, const stru
     if (is_plain) {
         *out_data = page->data;
         if (keeps) {
-            GAR_TRY(gar_buffer_new_foreign(page->data, page->bytes, release_buffer, reader->data, &state->buffer, err));
+            GAR_TRY(gar_buffer_new_foreign(page->data, page->bytes, release_buffer, reader->data,
+                                           &state->buffer, err));
             (void)gar_buffer_ref(reader->data);
         }
         return GAR_OK;
@@ -76,8 +82,9 @@ static enum gar_status unpack_page(struct gar_parquet_reader *reader, const stru
     const int64_t values_bytes = page->uncompressed_bytes - page->level_bytes;
     memcpy(out, page->data, (size_t)page->level_bytes);
     if (in_bytes > 0) {
-        const enum gar_status status = gar_page_decompress(&reader->scratch->codec, codec, page->data + page->level_bytes,
-                                                           in_bytes, out + page->level_bytes, values_bytes, err);
+        const enum gar_status status =
+            gar_page_decompress(&reader->scratch->codec, codec, page->data + page->level_bytes,
+                                in_bytes, out + page->level_bytes, values_bytes, err);
         if (status < 0) {
             gar_parquet_page_prefix(reader, err);
             return status;
@@ -90,7 +97,8 @@ static enum gar_status unpack_page(struct gar_parquet_reader *reader, const stru
 }
 
 /* Finds the definition levels in front of a data page's values and moves *data behind them. */
-static enum gar_status split_levels(struct gar_parquet_reader *reader, const struct parquet_page *page, const uint8_t **data,
+static enum gar_status split_levels(struct gar_parquet_reader *reader,
+                                    const struct parquet_page *page, const uint8_t **data,
                                     int64_t *bytes, struct gar_error *err)
 {
     struct parquet_page_state *const state = &reader->state;
@@ -123,13 +131,14 @@ static enum gar_status split_levels(struct gar_parquet_reader *reader, const str
     return GAR_OK;
 }
 
-static enum gar_status start_codes(struct gar_parquet_reader *reader, const uint8_t *data, int64_t bytes,
-                                   struct gar_error *err)
+static enum gar_status start_codes(struct gar_parquet_reader *reader, const uint8_t *data,
+                                   int64_t bytes, struct gar_error *err)
 {
     /* A page of nulls alone may leave the width out. */
     const int32_t width = bytes > 0 ? data[0] : 0;
     if (width > CODE_WIDTH_MAX) {
-        (void)gar_error_set(err, GAR_ERR_FORMAT, "dictionary codes have %d bits, more than 32", width);
+        (void)gar_error_set(err, GAR_ERR_FORMAT, "dictionary codes have %d bits, more than 32",
+                            width);
         gar_parquet_page_prefix(reader, err);
         return GAR_ERR_FORMAT;
     }
@@ -137,7 +146,8 @@ static enum gar_status start_codes(struct gar_parquet_reader *reader, const uint
     return GAR_OK;
 }
 
-static enum gar_status start_delta_texts(struct gar_parquet_reader *reader, bool has_prefixes, struct gar_error *err)
+static enum gar_status start_delta_texts(struct gar_parquet_reader *reader, bool has_prefixes,
+                                         struct gar_error *err)
 {
     struct parquet_page_state *const state = &reader->state;
     const uint8_t *at = state->next;
@@ -177,16 +187,16 @@ static bool bytes_are_ascii(const uint8_t *p, const uint8_t *end)
     return (any & UINT64_C(0x8080808080808080)) == 0;
 }
 
-static enum gar_status start_values(struct gar_parquet_reader *reader, const uint8_t *data, int64_t bytes,
-                                    struct gar_error *err)
+static enum gar_status start_values(struct gar_parquet_reader *reader, const uint8_t *data,
+                                    int64_t bytes, struct gar_error *err)
 {
     struct parquet_page_state *const state = &reader->state;
     state->next = data;
     state->end = data + bytes;
     state->bit = 0;
     state->view_buffer = -1;
-    const int32_t width =
-        gar_parquet_physical_bytes((enum gar_parquet_physical)reader->column->physical, reader->column->fixed_bytes);
+    const int32_t width = gar_parquet_physical_bytes(
+        (enum gar_parquet_physical)reader->column->physical, reader->column->fixed_bytes);
     switch (state->encoding) {
     case PARQUET_PLAIN:
         if (reader->column->conversion == PARQUET_TEXT) {
@@ -203,14 +213,16 @@ static enum gar_status start_values(struct gar_parquet_reader *reader, const uin
         return GAR_OK;
     case PARQUET_DELTA_BINARY_PACKED:
         if (!gar_delta_init(&state->delta, data, bytes)) {
-            return gar_parquet_page_fail(reader, err, "the header of the delta encoding is malformed");
+            return gar_parquet_page_fail(reader, err,
+                                         "the header of the delta encoding is malformed");
         }
         return GAR_OK;
     case PARQUET_DELTA_LENGTH_BYTE_ARRAY: return start_delta_texts(reader, false, err);
     case PARQUET_DELTA_BYTE_ARRAY: return start_delta_texts(reader, true, err);
     default: /* PARQUET_BYTE_STREAM_SPLIT: page_list lets no other through */
         if (width == 0 || bytes % width != 0) {
-            return gar_parquet_page_fail(reader, err, "the page's size is no multiple of its values' size");
+            return gar_parquet_page_fail(reader, err,
+                                         "the page's size is no multiple of its values' size");
         }
         state->split_values = bytes / width;
         state->split_at = 0;
@@ -218,15 +230,17 @@ static enum gar_status start_values(struct gar_parquet_reader *reader, const uin
     }
 }
 
-enum gar_status gar_parquet_load_page(struct gar_parquet_reader *reader, const struct parquet_page *page,
-                                      bool is_dictionary_page, struct gar_error *err)
+enum gar_status gar_parquet_load_page(struct gar_parquet_reader *reader,
+                                      const struct parquet_page *page, bool is_dictionary_page,
+                                      struct gar_error *err)
 {
     struct parquet_page_state *const state = &reader->state;
     reader->place = page->offset;
     gar_buffer_unref(state->buffer);
     *state = (struct parquet_page_state){.encoding = page->encoding, .view_buffer = -1};
     if (page->has_crc && libdeflate_crc32(0, page->data, (size_t)page->bytes) != page->crc) {
-        return gar_parquet_page_fail(reader, err, "the page's checksum (CRC) is wrong: its bytes are damaged");
+        return gar_parquet_page_fail(reader, err,
+                                     "the page's checksum (CRC) is wrong: its bytes are damaged");
     }
     const uint8_t *data = NULL;
     int64_t bytes = 0;
@@ -247,15 +261,18 @@ static enum gar_status decode_dictionary(struct gar_parquet_reader *reader, stru
     const int64_t entries = page->values;
     GAR_TRY(gar_parquet_load_page(reader, page, true, err));
     /* Entries need their bytes before they get memory. */
-    const int32_t width =
-        gar_parquet_physical_bytes((enum gar_parquet_physical)reader->column->physical, reader->column->fixed_bytes);
-    const int64_t entry_bytes = reader->column->physical == GAR_PARQUET_BYTE_ARRAY ? 4 : gar_max_i64(width, 1);
+    const int32_t width = gar_parquet_physical_bytes(
+        (enum gar_parquet_physical)reader->column->physical, reader->column->fixed_bytes);
+    const int64_t entry_bytes =
+        reader->column->physical == GAR_PARQUET_BYTE_ARRAY ? 4 : gar_max_i64(width, 1);
     const int64_t free_entries = width == 0 && entry_bytes == 1; /* of length 0 one is enough */
     if (entries > (reader->state.end - reader->state.next) / entry_bytes + free_entries) {
-        return gar_parquet_page_fail(reader, err, "the dictionary has fewer entries than its header says");
+        return gar_parquet_page_fail(reader, err,
+                                     "the dictionary has fewer entries than its header says");
     }
     struct gar_buffer *values = NULL;
-    GAR_TRY(gar_buffer_new(reader->memory, entries * gar_type_width(reader->column->type), &values, err));
+    GAR_TRY(gar_buffer_new(reader->memory, entries * gar_type_width(reader->column->type), &values,
+                           err));
     enum gar_status status = gar_parquet_decode_dense(reader, entries, values->data, 0, err);
     if (status >= 0) {
         struct gar_column_parts parts = {.type = reader->column->type,
@@ -279,7 +296,8 @@ static enum gar_status decode_dictionary(struct gar_parquet_reader *reader, stru
     return gar_parquet_text_reset(reader, err);
 }
 
-enum gar_status gar_parquet_need_dictionary(struct gar_parquet_reader *reader, struct gar_error *err)
+enum gar_status gar_parquet_need_dictionary(struct gar_parquet_reader *reader,
+                                            struct gar_error *err)
 {
     if (reader->dictionary != NULL) {
         return GAR_OK;

@@ -76,14 +76,15 @@ enum parquet_converted {
 
 /* How physical values become values of the column's type. */
 enum parquet_conversion {
-    PARQUET_AS_IS,       /* same bytes: int32, int64, float, double */
-    PARQUET_BITS,        /* boolean */
-    PARQUET_TO_INT8,     /* from int32, range checked */
+    PARQUET_AS_IS,   /* same bytes: int32, int64, float, double */
+    PARQUET_BITS,    /* boolean */
+    PARQUET_TO_INT8, /* from int32, range checked */
     PARQUET_TO_INT16,
     PARQUET_TO_UINT8,
     PARQUET_TO_UINT16,
     PARQUET_TO_UINT32,   /* from int64, range checked */
-    PARQUET_MS_TO_US,    /* time of int32 milliseconds */
+    PARQUET_MS_TO_US,    /* time of int32 milliseconds, range checked */
+    PARQUET_TIME,        /* time of int64 in its unit, range checked */
     PARQUET_I32_DECIMAL, /* to 16 bytes, precision checked */
     PARQUET_I64_DECIMAL,
     PARQUET_BYTES_DECIMAL, /* big-endian two's complement, fixed or variable */
@@ -115,29 +116,39 @@ struct parquet_element {
 /* What the embedded Arrow schema says about one top-level field. A zeroed struct says nothing. */
 struct parquet_arrow_fact {
     const char *name;
-    int32_t kind;       /* Arrow's number of the type in its metadata, 0: none */
-    int32_t bits;       /* integers */
+    int32_t kind; /* Arrow's number of the type in its metadata, 0: none */
+    int32_t bits; /* integers */
     bool is_signed;
-    int32_t unit;       /* enum gar_time_unit; timestamps and durations; -1 unknown */
-    const char *zone;   /* of this arena, or NULL */
+    int32_t unit;     /* enum gar_time_unit; timestamps and durations; -1 unknown */
+    const char *zone; /* of this arena, or NULL */
     int64_t zone_bytes;
-    char *metadata;     /* Arrow's binary key-value form, of this arena, or NULL */
+    char *metadata; /* Arrow's binary key-value form, of this arena, or NULL */
     int64_t metadata_bytes;
 };
 
-enum { PARQUET_ARROW_BINARY = 4, PARQUET_ARROW_UTF8 = 5, PARQUET_ARROW_INT = 2, PARQUET_ARROW_TIMESTAMP = 10,
-       PARQUET_ARROW_DURATION = 18, PARQUET_ARROW_LARGE_UTF8 = 20, PARQUET_ARROW_UTF8_VIEW = 24 };
+enum {
+    PARQUET_ARROW_BINARY = 4,
+    PARQUET_ARROW_UTF8 = 5,
+    PARQUET_ARROW_INT = 2,
+    PARQUET_ARROW_TIMESTAMP = 10,
+    PARQUET_ARROW_DURATION = 18,
+    PARQUET_ARROW_LARGE_UTF8 = 20,
+    PARQUET_ARROW_UTF8_VIEW = 24
+};
 
 /* Fills type, conversion, unsupported and order facts of a leaf column. arena gets texts. */
 GAR_MUST_USE enum gar_status gar_parquet_map_leaf(const struct parquet_element *element,
-                                                  const struct parquet_arrow_fact *fact, struct gar_arena *arena,
-                                                  struct gar_parquet_column *out, struct gar_error *err);
+                                                  const struct parquet_arrow_fact *fact,
+                                                  struct gar_arena *arena,
+                                                  struct gar_parquet_column *out,
+                                                  struct gar_error *err);
 
 /* Reads the value of the "ARROW:schema" key. Anything malformed gives no facts: *out_count 0. Facts are of this arena.
  * Errors: GAR_ERR_NOMEM. */
-GAR_MUST_USE enum gar_status gar_parquet_arrow_facts(const char *base64, int64_t bytes, struct gar_arena *arena,
-                                                     struct parquet_arrow_fact **out, int64_t *out_count,
-                                                     struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_parquet_arrow_facts(const char *base64, int64_t bytes,
+                                                     struct gar_arena *arena,
+                                                     struct parquet_arrow_fact **out,
+                                                     int64_t *out_count, struct gar_error *err);
 
 /* Bytes of a physical value, 0 for booleans and byte arrays. */
 int32_t gar_parquet_physical_bytes(enum gar_parquet_physical physical, int32_t fixed_bytes);

@@ -29,26 +29,35 @@ int32_t gar_parquet_physical_bytes(enum gar_parquet_physical physical, int32_t f
 
 const char *gar_parquet_physical_name(int32_t physical)
 {
-    static const char *const names[] = {"BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY",
-                                        "FIXED_LEN_BYTE_ARRAY"};
+    static const char *const names[] = {"BOOLEAN", "INT32",  "INT64",      "INT96",
+                                        "FLOAT",   "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"};
     return physical >= 0 && physical < GAR_COUNT_OF(names) ? names[physical] : "unknown";
 }
 
 const char *gar_parquet_encoding_name(int32_t encoding)
 {
-    static const char *const names[] = {"PLAIN", "1", "PLAIN_DICTIONARY", "RLE", "BIT_PACKED", "DELTA_BINARY_PACKED",
-                                        "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", "RLE_DICTIONARY",
+    static const char *const names[] = {"PLAIN",
+                                        "1",
+                                        "PLAIN_DICTIONARY",
+                                        "RLE",
+                                        "BIT_PACKED",
+                                        "DELTA_BINARY_PACKED",
+                                        "DELTA_LENGTH_BYTE_ARRAY",
+                                        "DELTA_BYTE_ARRAY",
+                                        "RLE_DICTIONARY",
                                         "BYTE_STREAM_SPLIT"};
     return encoding >= 0 && encoding < GAR_COUNT_OF(names) ? names[encoding] : "unknown";
 }
 
 const char *gar_parquet_codec_name(int32_t codec)
 {
-    static const char *const names[] = {"none", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4_raw"};
+    static const char *const names[] = {"none",   "snappy", "gzip", "lzo",
+                                        "brotli", "lz4",    "zstd", "lz4_raw"};
     return codec >= 0 && codec < GAR_COUNT_OF(names) ? names[codec] : "unknown";
 }
 
-static void set(struct gar_parquet_column *out, struct gar_type type, enum parquet_conversion conversion)
+static void set(struct gar_parquet_column *out, struct gar_type type,
+                enum parquet_conversion conversion)
 {
     out->type = type;
     out->conversion = (uint8_t)conversion;
@@ -130,8 +139,8 @@ static void map_integer(const struct parquet_element *e, struct gar_parquet_colu
 static enum gar_status map_decimal(const struct parquet_element *e, struct gar_arena *arena,
                                    struct gar_parquet_column *out, struct gar_error *err)
 {
-    const bool fits_type = e->precision >= 1 && e->precision <= GAR_DECIMAL_PRECISION_MAX && e->scale >= 0 &&
-                           e->scale <= e->precision;
+    const bool fits_type = e->precision >= 1 && e->precision <= GAR_DECIMAL_PRECISION_MAX &&
+                           e->scale >= 0 && e->scale <= e->precision;
     if (!fits_type) {
         char text[64];
         const int32_t used = snprintf(text, sizeof text, "decimal(%d, %d)", e->precision, e->scale);
@@ -151,8 +160,8 @@ static enum gar_status map_decimal(const struct parquet_element *e, struct gar_a
     return GAR_OK;
 }
 
-static enum gar_status map_logical(const struct parquet_element *e, struct gar_arena *arena, struct gar_parquet_column *out,
-                                   struct gar_error *err)
+static enum gar_status map_logical(const struct parquet_element *e, struct gar_arena *arena,
+                                   struct gar_parquet_column *out, struct gar_error *err)
 {
     const bool is_int32 = e->physical == GAR_PARQUET_INT32;
     const bool is_int64 = e->physical == GAR_PARQUET_INT64;
@@ -175,7 +184,7 @@ static enum gar_status map_logical(const struct parquet_element *e, struct gar_a
         if (is_int32 && e->unit == GAR_MILLI) {
             set(out, gar_type_with_unit(GAR_TIME, GAR_MICRO), PARQUET_MS_TO_US);
         } else if (is_int64 && (e->unit == GAR_MICRO || e->unit == GAR_NANO)) {
-            set(out, gar_type_with_unit(GAR_TIME, (enum gar_time_unit)e->unit), PARQUET_AS_IS);
+            set(out, gar_type_with_unit(GAR_TIME, (enum gar_time_unit)e->unit), PARQUET_TIME);
         }
         break;
     case PARQUET_LOGICAL_TIMESTAMP:
@@ -203,7 +212,8 @@ static enum gar_status map_logical(const struct parquet_element *e, struct gar_a
 }
 
 /* Restores what Parquet's own annotations do not say. */
-static enum gar_status apply_fact(const struct parquet_element *e, const struct parquet_arrow_fact *fact,
+static enum gar_status apply_fact(const struct parquet_element *e,
+                                  const struct parquet_arrow_fact *fact,
                                   struct gar_parquet_column *out, struct gar_error *err)
 {
     const bool is_plain = e->logical == PARQUET_LOGICAL_NONE;
@@ -222,7 +232,8 @@ static enum gar_status apply_fact(const struct parquet_element *e, const struct 
         break;
     case PARQUET_ARROW_DURATION:
         if (is_plain && e->physical == GAR_PARQUET_INT64 && fact->unit >= 0) {
-            set(out, gar_type_with_unit(GAR_DURATION, (enum gar_time_unit)fact->unit), PARQUET_AS_IS);
+            set(out, gar_type_with_unit(GAR_DURATION, (enum gar_time_unit)fact->unit),
+                PARQUET_AS_IS);
         }
         break;
     case PARQUET_ARROW_TIMESTAMP:
@@ -239,8 +250,9 @@ static enum gar_status apply_fact(const struct parquet_element *e, const struct 
     return GAR_OK;
 }
 
-enum gar_status gar_parquet_map_leaf(const struct parquet_element *element, const struct parquet_arrow_fact *fact,
-                                     struct gar_arena *arena, struct gar_parquet_column *out, struct gar_error *err)
+enum gar_status gar_parquet_map_leaf(const struct parquet_element *element,
+                                     const struct parquet_arrow_fact *fact, struct gar_arena *arena,
+                                     struct gar_parquet_column *out, struct gar_error *err)
 {
     out->min_max_signed = true;
     map_physical(element, out);

@@ -7,7 +7,8 @@
 #include <emmintrin.h>
 #endif
 
-void gar_split_join_portable(const uint8_t *in, int64_t total, int64_t at, int64_t count, int32_t width, uint8_t *out)
+void gar_split_join_portable(const uint8_t *in, int64_t total, int64_t at, int64_t count,
+                             int32_t width, uint8_t *out)
 {
     for (int32_t j = 0; j < width; j++) {
         const uint8_t *const stream = in + j * total + at;
@@ -75,7 +76,8 @@ static int64_t join_8(const uint8_t *in, int64_t total, int64_t count, uint8_t *
 }
 #endif
 
-void gar_split_join(const uint8_t *in, int64_t total, int64_t at, int64_t count, int32_t width, uint8_t *out)
+void gar_split_join(const uint8_t *in, int64_t total, int64_t at, int64_t count, int32_t width,
+                    uint8_t *out)
 {
     int64_t done = 0;
 #if defined(__x86_64__)

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Spreading runs from the end, so that in place no value is overwritten before it is moved. */
-#include "formats/parquet/spread_priv.h"
-
 #include <string.h>
 
 #include "base/bits.h"
+#include "formats/parquet/spread_priv.h"
 
 /* Row by row without a branch on the bit: the value is masked instead. Stops when the rest is in its place. */
-#define SPREAD_BODY(type)                                                                          \
-    type *const v = values;                                                                        \
-    int64_t from = dense - 1;                                                                      \
-    int64_t row = rows - 1;                                                                        \
-    for (; from >= 0 && from != row; row--) {                                                      \
-        const type bit = (type)gar_bit_get(bits, offset + row);                                    \
-        v[row] = (type)(v[from] * bit);                                                            \
-        from -= (int64_t)bit;                                                                      \
-    }                                                                                              \
-    if (from < 0 && row >= 0) {                                                                    \
-        memset(v, 0, (size_t)(row + 1) * sizeof *v);                                               \
+#define SPREAD_BODY(type)                                       \
+    type *const v = values;                                     \
+    int64_t from = dense - 1;                                   \
+    int64_t row = rows - 1;                                     \
+    for (; from >= 0 && from != row; row--) {                   \
+        const type bit = (type)gar_bit_get(bits, offset + row); \
+        v[row] = (type)(v[from] * bit);                         \
+        from -= (int64_t)bit;                                   \
+    }                                                           \
+    if (from < 0 && row >= 0) {                                 \
+        memset(v, 0, (size_t)(row + 1) * sizeof *v);            \
     }
 
 static void spread_1(void *values, const uint8_t *bits, int64_t offset, int64_t rows, int64_t dense)
@@ -40,7 +39,8 @@ static void spread_8(void *values, const uint8_t *bits, int64_t offset, int64_t 
     SPREAD_BODY(uint64_t)
 }
 
-static void spread_16(void *values, const uint8_t *bits, int64_t offset, int64_t rows, int64_t dense)
+static void spread_16(void *values, const uint8_t *bits, int64_t offset, int64_t rows,
+                      int64_t dense)
 {
     uint64_t *const v = values;
     int64_t from = dense - 1;
@@ -58,7 +58,8 @@ static void spread_16(void *values, const uint8_t *bits, int64_t offset, int64_t
     }
 }
 
-void gar_spread(void *values, int32_t width, const uint8_t *bits, int64_t offset, int64_t rows, int64_t dense)
+void gar_spread(void *values, int32_t width, const uint8_t *bits, int64_t offset, int64_t rows,
+                int64_t dense)
 {
     switch (width) {
     case 1: spread_1(values, bits, offset, rows, dense); break;
@@ -70,7 +71,8 @@ void gar_spread(void *values, int32_t width, const uint8_t *bits, int64_t offset
     }
 }
 
-void gar_spread_bits(uint8_t *values, int64_t at, const uint8_t *bits, int64_t offset, int64_t rows, int64_t dense)
+void gar_spread_bits(uint8_t *values, int64_t at, const uint8_t *bits, int64_t offset, int64_t rows,
+                     int64_t dense)
 {
     int64_t from = dense - 1;
     for (int64_t row = rows - 1; row >= 0 && from != row; row--) {

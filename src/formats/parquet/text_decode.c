@@ -12,9 +12,9 @@
 
 #define STEP_VALUES 512
 /* Built values of one page: a few bytes can repeat a long prefix without end. */
-#define BUILT_PAGE_BYTES_MAX (INT64_C(256) << 20)
+#define BUILT_PAGE_BYTES_MAX  (INT64_C(256) << 20)
 #define TEXT_BUFFER_BYTES_MIN (64 * 1024)
-#define ASCII_LENGTH_MAX 127
+#define ASCII_LENGTH_MAX      127
 
 static enum gar_status fail_short(const struct gar_parquet_reader *reader, struct gar_error *err)
 {
@@ -26,12 +26,13 @@ static enum gar_status fail_utf8(const struct gar_parquet_reader *reader, struct
     return gar_parquet_page_fail(reader, err, "the page has a text that is not valid UTF-8");
 }
 
-enum gar_status gar_parquet_text_add(struct gar_parquet_reader *reader, struct gar_buffer *buffer, int32_t *out,
-                                     struct gar_error *err)
+enum gar_status gar_parquet_text_add(struct gar_parquet_reader *reader, struct gar_buffer *buffer,
+                                     int32_t *out, struct gar_error *err)
 {
     struct parquet_text *const text = &reader->text;
     void *items = text->buffers;
-    const enum gar_status status = gar_grow(&items, &text->capacity, text->count + 1, (int64_t)sizeof *text->buffers, err);
+    const enum gar_status status =
+        gar_grow(&items, &text->capacity, text->count + 1, (int64_t)sizeof *text->buffers, err);
     if (status < 0) {
         gar_buffer_unref(buffer);
         return status;
@@ -69,10 +70,12 @@ enum gar_status gar_parquet_text_reset(struct gar_parquet_reader *reader, struct
 }
 
 /* The number of the page's buffer among the read's text buffers. */
-static enum gar_status use_page_buffer(struct gar_parquet_reader *reader, int32_t *out, struct gar_error *err)
+static enum gar_status use_page_buffer(struct gar_parquet_reader *reader, int32_t *out,
+                                       struct gar_error *err)
 {
     if (reader->state.view_buffer < 0) {
-        GAR_TRY(gar_parquet_text_add(reader, gar_buffer_ref(reader->state.buffer), &reader->state.view_buffer, err));
+        GAR_TRY(gar_parquet_text_add(reader, gar_buffer_ref(reader->state.buffer),
+                                     &reader->state.view_buffer, err));
     }
     *out = reader->state.view_buffer;
     return GAR_OK;
@@ -92,10 +95,12 @@ static const uint64_t low_mask[13] = {0,
                                       UINT64_MAX,
                                       UINT64_MAX,
                                       UINT64_MAX};
-static const uint32_t high_mask[13] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xffff, 0xffffff, 0xffffffff};
+static const uint32_t high_mask[13] = {0, 0, 0,    0,      0,        0,         0,
+                                       0, 0, 0xff, 0xffff, 0xffffff, 0xffffffff};
 
 /* As gar_view_make; at least 12 bytes are readable at p. */
-GAR_INLINE void put_view(struct gar_string_view *out, const uint8_t *p, uint32_t size, int32_t buffer, int64_t offset)
+GAR_INLINE void put_view(struct gar_string_view *out, const uint8_t *p, uint32_t size,
+                         int32_t buffer, int64_t offset)
 {
     const uint32_t k = size < 12 ? size : 12;
     const uint64_t low = gar_load_u64(p) & low_mask[k];
@@ -107,8 +112,9 @@ GAR_INLINE void put_view(struct gar_string_view *out, const uint8_t *p, uint32_t
 }
 
 /* Length-prefixed texts to views. Returns the place behind them, or NULL when they pass the end. */
-static const uint8_t *view_plain(const uint8_t *p, const uint8_t *end, const uint8_t *start, int32_t buffer, int64_t count,
-                                 struct gar_string_view *out, uint32_t *out_longest)
+static const uint8_t *view_plain(const uint8_t *p, const uint8_t *end, const uint8_t *start,
+                                 int32_t buffer, int64_t count, struct gar_string_view *out,
+                                 uint32_t *out_longest)
 {
     uint32_t longest = 0;
     int64_t i = 0;
@@ -152,8 +158,8 @@ static bool plain_is_utf8(const uint8_t *p, int64_t count)
     return true;
 }
 
-static enum gar_status decode_plain(struct gar_parquet_reader *reader, int64_t count, struct gar_string_view *out,
-                                    struct gar_error *err)
+static enum gar_status decode_plain(struct gar_parquet_reader *reader, int64_t count,
+                                    struct gar_string_view *out, struct gar_error *err)
 {
     struct parquet_page_state *const state = &reader->state;
     int32_t buffer = 0;
@@ -162,15 +168,17 @@ static enum gar_status decode_plain(struct gar_parquet_reader *reader, int64_t c
     while (count > 0) {
         const int64_t n = checks ? gar_min_i64(count, STEP_VALUES) : count;
         uint32_t longest = 0;
-        const uint8_t *const next = view_plain(state->next, state->end, state->start, buffer, n, out, &longest);
+        const uint8_t *const next =
+            view_plain(state->next, state->end, state->start, buffer, n, out, &longest);
         if (next == NULL) {
             return fail_short(reader, err);
         }
         if (checks) {
             /* Lengths below 128 are ASCII bytes, so a sequence that runs over the end of a text is ill-formed in the whole
              * stretch too: one pass proves all. */
-            const bool is_good = longest <= ASCII_LENGTH_MAX ? gar_utf8_valid(state->next, next - state->next)
-                                                             : plain_is_utf8(state->next, n);
+            const bool is_good = longest <= ASCII_LENGTH_MAX
+                                     ? gar_utf8_valid(state->next, next - state->next)
+                                     : plain_is_utf8(state->next, n);
             if (!is_good) {
                 return fail_utf8(reader, err);
             }
@@ -182,8 +190,8 @@ static enum gar_status decode_plain(struct gar_parquet_reader *reader, int64_t c
     return GAR_OK;
 }
 
-static enum gar_status decode_fixed(struct gar_parquet_reader *reader, int64_t count, struct gar_string_view *out,
-                                    struct gar_error *err)
+static enum gar_status decode_fixed(struct gar_parquet_reader *reader, int64_t count,
+                                    struct gar_string_view *out, struct gar_error *err)
 {
     struct parquet_page_state *const state = &reader->state;
     const int32_t width = reader->column->fixed_bytes;
@@ -196,7 +204,8 @@ static enum gar_status decode_fixed(struct gar_parquet_reader *reader, int64_t c
         }
         struct gar_buffer *joined = NULL;
         GAR_TRY(gar_buffer_new(reader->memory, count * width, &joined, err));
-        gar_split_join(state->next, state->split_values, state->split_at, count, width, joined->data);
+        gar_split_join(state->next, state->split_values, state->split_at, count, width,
+                       joined->data);
         from = joined->data;
         start = from;
         GAR_TRY(gar_parquet_text_add(reader, joined, &buffer, err));
@@ -233,8 +242,8 @@ static bool stretch_is_utf8(const uint8_t *p, const int32_t *lengths, int64_t co
     return true;
 }
 
-static enum gar_status decode_delta_length(struct gar_parquet_reader *reader, int64_t count, struct gar_string_view *out,
-                                           struct gar_error *err)
+static enum gar_status decode_delta_length(struct gar_parquet_reader *reader, int64_t count,
+                                           struct gar_string_view *out, struct gar_error *err)
 {
     struct parquet_page_state *const state = &reader->state;
     int32_t buffer = 0;
@@ -248,15 +257,18 @@ static enum gar_status decode_delta_length(struct gar_parquet_reader *reader, in
         int64_t total = 0;
         for (int64_t i = 0; i < n; i++) {
             if (lengths[i] < 0 || lengths[i] > state->end - state->next - total) {
-                return gar_parquet_page_fail(reader, err, "a text's length is negative or passes the page's end");
+                return gar_parquet_page_fail(
+                    reader, err, "a text's length is negative or passes the page's end");
             }
             total += lengths[i];
         }
-        if (reader->column->conversion == PARQUET_TEXT && !stretch_is_utf8(state->next, lengths, n, total)) {
+        if (reader->column->conversion == PARQUET_TEXT &&
+            !stretch_is_utf8(state->next, lengths, n, total)) {
             return fail_utf8(reader, err);
         }
         for (int64_t i = 0; i < n; i++) {
-            out[i] = gar_view_make(state->next, lengths[i], buffer, (int32_t)(state->next - state->start));
+            out[i] = gar_view_make(state->next, lengths[i], buffer,
+                                   (int32_t)(state->next - state->start));
             state->next += lengths[i];
         }
         out += n;
@@ -266,7 +278,8 @@ static enum gar_status decode_delta_length(struct gar_parquet_reader *reader, in
 }
 
 /* Room for `bytes` at the end of a text buffer that is being filled. */
-static enum gar_status text_room(struct gar_parquet_reader *reader, int64_t bytes, struct gar_error *err)
+static enum gar_status text_room(struct gar_parquet_reader *reader, int64_t bytes,
+                                 struct gar_error *err)
 {
     struct parquet_text *const text = &reader->text;
     if (text->is_filling && text->room >= bytes) {
@@ -284,29 +297,35 @@ static enum gar_status text_room(struct gar_parquet_reader *reader, int64_t byte
 }
 
 /* Checks one step's prefixes and lengths; *out_total gets the bytes to build. */
-static enum gar_status check_step(struct gar_parquet_reader *reader, int64_t n, const int32_t *prefixes,
-                                  const int32_t *lengths, int64_t *out_total, struct gar_error *err)
+static enum gar_status check_step(struct gar_parquet_reader *reader, int64_t n,
+                                  const int32_t *prefixes, const int32_t *lengths,
+                                  int64_t *out_total, struct gar_error *err)
 {
     struct parquet_page_state *const state = &reader->state;
-    const int32_t fixed = reader->column->physical == GAR_PARQUET_FIXED ? reader->column->fixed_bytes : -1;
+    const int32_t fixed =
+        reader->column->physical == GAR_PARQUET_FIXED ? reader->column->fixed_bytes : -1;
     int64_t before = reader->last_bytes;
     int64_t total = 0;
     int64_t taken = 0;
     for (int64_t i = 0; i < n; i++) {
         if (prefixes[i] < 0 || prefixes[i] > before) {
-            return gar_parquet_page_fail(reader, err, "a text shares more bytes than the one before it has");
+            return gar_parquet_page_fail(reader, err,
+                                         "a text shares more bytes than the one before it has");
         }
         if (lengths[i] < 0 || lengths[i] > state->end - state->next - taken) {
-            return gar_parquet_page_fail(reader, err, "a text's length is negative or passes the page's end");
+            return gar_parquet_page_fail(reader, err,
+                                         "a text's length is negative or passes the page's end");
         }
         before = (int64_t)prefixes[i] + lengths[i];
         if (fixed >= 0 && before != fixed) {
-            return gar_parquet_page_fail(reader, err, "a value of a fixed-length column has another length");
+            return gar_parquet_page_fail(reader, err,
+                                         "a value of a fixed-length column has another length");
         }
         total += before;
         taken += lengths[i];
         if (total > BUILT_PAGE_BYTES_MAX - state->built_bytes) {
-            return gar_parquet_page_fail(reader, err, "the page's texts would take more than 256 MiB");
+            return gar_parquet_page_fail(reader, err,
+                                         "the page's texts would take more than 256 MiB");
         }
     }
     state->built_bytes += total;
@@ -314,15 +333,16 @@ static enum gar_status check_step(struct gar_parquet_reader *reader, int64_t n, 
     return GAR_OK;
 }
 
-static enum gar_status decode_delta_bytes(struct gar_parquet_reader *reader, int64_t count, struct gar_string_view *out,
-                                          struct gar_error *err)
+static enum gar_status decode_delta_bytes(struct gar_parquet_reader *reader, int64_t count,
+                                          struct gar_string_view *out, struct gar_error *err)
 {
     struct parquet_page_state *const state = &reader->state;
     int32_t prefixes[STEP_VALUES];
     int32_t lengths[STEP_VALUES];
     while (count > 0) {
         const int64_t n = gar_min_i64(count, STEP_VALUES);
-        if (!gar_delta_read_i32(&state->delta, n, prefixes) || !gar_delta_read_i32(&state->lengths, n, lengths)) {
+        if (!gar_delta_read_i32(&state->delta, n, prefixes) ||
+            !gar_delta_read_i32(&state->lengths, n, lengths)) {
             return fail_short(reader, err);
         }
         int64_t total = 0;
@@ -340,7 +360,8 @@ static enum gar_status decode_delta_bytes(struct gar_parquet_reader *reader, int
             if (reader->column->conversion == PARQUET_TEXT && !gar_utf8_valid(to, bytes)) {
                 return fail_utf8(reader, err);
             }
-            out[i] = gar_view_make(to, (int32_t)bytes, (int32_t)(text->count - 1), (int32_t)buffer->size);
+            out[i] = gar_view_make(to, (int32_t)bytes, (int32_t)(text->count - 1),
+                                   (int32_t)buffer->size);
             state->next += lengths[i];
             buffer->size += bytes;
             reader->last = to;
@@ -353,8 +374,8 @@ static enum gar_status decode_delta_bytes(struct gar_parquet_reader *reader, int
     return GAR_OK;
 }
 
-enum gar_status gar_parquet_decode_views(struct gar_parquet_reader *reader, int64_t count, struct gar_string_view *out,
-                                         struct gar_error *err)
+enum gar_status gar_parquet_decode_views(struct gar_parquet_reader *reader, int64_t count,
+                                         struct gar_string_view *out, struct gar_error *err)
 {
     if (count == 0) {
         return GAR_OK;
@@ -369,7 +390,8 @@ enum gar_status gar_parquet_decode_views(struct gar_parquet_reader *reader, int6
                                                    : decode_delta_length(reader, count, out, err);
 }
 
-enum gar_status gar_parquet_skip_views(struct gar_parquet_reader *reader, int64_t count, struct gar_error *err)
+enum gar_status gar_parquet_skip_views(struct gar_parquet_reader *reader, int64_t count,
+                                       struct gar_error *err)
 {
     struct parquet_page_state *const state = &reader->state;
     if (state->encoding == PARQUET_PLAIN) {

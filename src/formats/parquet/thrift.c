@@ -117,15 +117,11 @@ bool gar_thrift_field_next(struct thrift_reader *reader, struct thrift_field *fi
 int64_t gar_thrift_field_int(struct thrift_reader *reader, const struct thrift_field *field)
 {
     switch (field->type) {
-    case THRIFT_BYTE:
-        return (int8_t)read_byte(reader);
+    case THRIFT_BYTE: return (int8_t)read_byte(reader);
     case THRIFT_I16:
     case THRIFT_I32:
-    case THRIFT_I64:
-        return gar_thrift_int(reader);
-    default:
-        gar_thrift_fail(reader, "a field that should be an integer is none");
-        return 0;
+    case THRIFT_I64: return gar_thrift_int(reader);
+    default: gar_thrift_fail(reader, "a field that should be an integer is none"); return 0;
     }
 }
 
@@ -147,7 +143,8 @@ bool gar_thrift_field_bool(struct thrift_reader *reader, const struct thrift_fie
     return field->type == THRIFT_TRUE;
 }
 
-const uint8_t *gar_thrift_field_binary(struct thrift_reader *reader, const struct thrift_field *field, int64_t *out_bytes)
+const uint8_t *gar_thrift_field_binary(struct thrift_reader *reader,
+                                       const struct thrift_field *field, int64_t *out_bytes)
 {
     if (field->type != THRIFT_BINARY) {
         gar_thrift_fail(reader, "a field that should be a text is none");
@@ -165,7 +162,8 @@ bool gar_thrift_field_struct(struct thrift_reader *reader, const struct thrift_f
 }
 
 /* Type and count of a list's head; each item takes at least item_bytes_min bytes. */
-static int64_t read_list_head(struct thrift_reader *reader, int64_t item_bytes_min, uint8_t *out_type)
+static int64_t read_list_head(struct thrift_reader *reader, int64_t item_bytes_min,
+                              uint8_t *out_type)
 {
     const uint8_t head = read_byte(reader);
     *out_type = head & 0x0f;
@@ -180,8 +178,8 @@ static int64_t read_list_head(struct thrift_reader *reader, int64_t item_bytes_m
     return reader->why != NULL ? 0 : (int64_t)count;
 }
 
-int64_t gar_thrift_field_list(struct thrift_reader *reader, const struct thrift_field *field, enum thrift_type item,
-                              int64_t item_bytes_min)
+int64_t gar_thrift_field_list(struct thrift_reader *reader, const struct thrift_field *field,
+                              enum thrift_type item, int64_t item_bytes_min)
 {
     if (field->type != THRIFT_LIST && field->type != THRIFT_SET) {
         gar_thrift_fail(reader, "a field that should be a list is none");
@@ -238,7 +236,8 @@ static void skip_items(struct thrift_reader *reader, bool is_map)
 }
 
 /* Recursion is bounded by THRIFT_DEPTH_MAX; every item consumes at least one byte (a struct its stop byte). */
-static void skip_value(struct thrift_reader *reader, uint8_t type, bool in_list) /* NOLINT(misc-no-recursion): depth limit */
+static void skip_value(struct thrift_reader *reader, uint8_t type,
+                       bool in_list) /* NOLINT(misc-no-recursion): depth limit */
 {
     if (reader->why != NULL) {
         return;
@@ -250,20 +249,12 @@ static void skip_value(struct thrift_reader *reader, uint8_t type, bool in_list)
             skip_bytes(reader, 1);
         }
         return;
-    case THRIFT_BYTE:
-        skip_bytes(reader, 1);
-        return;
+    case THRIFT_BYTE: skip_bytes(reader, 1); return;
     case THRIFT_I16:
     case THRIFT_I32:
-    case THRIFT_I64:
-        (void)read_varint(reader);
-        return;
-    case THRIFT_DOUBLE:
-        skip_bytes(reader, 8);
-        return;
-    case THRIFT_UUID:
-        skip_bytes(reader, 16);
-        return;
+    case THRIFT_I64: (void)read_varint(reader); return;
+    case THRIFT_DOUBLE: skip_bytes(reader, 8); return;
+    case THRIFT_UUID: skip_bytes(reader, 16); return;
     case THRIFT_BINARY: {
         int64_t bytes = 0;
         (void)gar_thrift_binary(reader, &bytes);
@@ -284,9 +275,7 @@ static void skip_value(struct thrift_reader *reader, uint8_t type, bool in_list)
         }
         return;
     }
-    default:
-        gar_thrift_fail(reader, "a value has an unknown type");
-        return;
+    default: gar_thrift_fail(reader, "a value has an unknown type"); return;
     }
 }
 
@@ -339,13 +328,15 @@ void gar_thrift_put_bool(struct gar_strbuf *out, int32_t *last, int32_t id, bool
     gar_thrift_put_field(out, last, id, value ? THRIFT_TRUE : THRIFT_FALSE);
 }
 
-void gar_thrift_put_binary(struct gar_strbuf *out, int32_t *last, int32_t id, const void *data, int64_t bytes)
+void gar_thrift_put_binary(struct gar_strbuf *out, int32_t *last, int32_t id, const void *data,
+                           int64_t bytes)
 {
     gar_thrift_put_field(out, last, id, THRIFT_BINARY);
     gar_thrift_put_text(out, data, bytes);
 }
 
-void gar_thrift_put_list(struct gar_strbuf *out, int32_t *last, int32_t id, enum thrift_type item, int64_t count)
+void gar_thrift_put_list(struct gar_strbuf *out, int32_t *last, int32_t id, enum thrift_type item,
+                         int64_t count)
 {
     gar_thrift_put_field(out, last, id, THRIFT_LIST);
     if (count < 15) {

@@ -56,12 +56,13 @@ int64_t gar_thrift_field_int(struct thrift_reader *reader, const struct thrift_f
 int32_t gar_thrift_field_i32(struct thrift_reader *reader, const struct thrift_field *field);
 bool gar_thrift_field_bool(struct thrift_reader *reader, const struct thrift_field *field);
 /* A view of the bytes, borrowed from the input; never NULL. */
-const uint8_t *gar_thrift_field_binary(struct thrift_reader *reader, const struct thrift_field *field, int64_t *out_bytes);
+const uint8_t *gar_thrift_field_binary(struct thrift_reader *reader,
+                                       const struct thrift_field *field, int64_t *out_bytes);
 /* Ready for gar_thrift_struct_begin if the field is a struct. */
 bool gar_thrift_field_struct(struct thrift_reader *reader, const struct thrift_field *field);
 /* Number of items, each of which has at least item_bytes_min bytes; their type must be `item`. 0 after a failure. */
-int64_t gar_thrift_field_list(struct thrift_reader *reader, const struct thrift_field *field, enum thrift_type item,
-                              int64_t item_bytes_min);
+int64_t gar_thrift_field_list(struct thrift_reader *reader, const struct thrift_field *field,
+                              enum thrift_type item, int64_t item_bytes_min);
 /* Items of lists of integers and texts. */
 int64_t gar_thrift_int(struct thrift_reader *reader);
 const uint8_t *gar_thrift_binary(struct thrift_reader *reader, int64_t *out_bytes);
@@ -72,8 +73,10 @@ void gar_thrift_put_field(struct gar_strbuf *out, int32_t *last, int32_t id, enu
 void gar_thrift_put_i32(struct gar_strbuf *out, int32_t *last, int32_t id, int32_t value);
 void gar_thrift_put_i64(struct gar_strbuf *out, int32_t *last, int32_t id, int64_t value);
 void gar_thrift_put_bool(struct gar_strbuf *out, int32_t *last, int32_t id, bool value);
-void gar_thrift_put_binary(struct gar_strbuf *out, int32_t *last, int32_t id, const void *data, int64_t bytes);
-void gar_thrift_put_list(struct gar_strbuf *out, int32_t *last, int32_t id, enum thrift_type item, int64_t count);
+void gar_thrift_put_binary(struct gar_strbuf *out, int32_t *last, int32_t id, const void *data,
+                           int64_t bytes);
+void gar_thrift_put_list(struct gar_strbuf *out, int32_t *last, int32_t id, enum thrift_type item,
+                         int64_t count);
 void gar_thrift_put_stop(struct gar_strbuf *out);
 /* Bare items of lists. */
 void gar_thrift_put_zigzag(struct gar_strbuf *out, int64_t value);

@@ -16,22 +16,26 @@ int32_t gar_parquet_dense_bytes(const struct gar_parquet_reader *reader)
 
 static bool has_codes(const struct gar_parquet_reader *reader)
 {
-    return reader->state.encoding == PARQUET_PLAIN_DICTIONARY || reader->state.encoding == PARQUET_RLE_DICTIONARY;
+    return reader->state.encoding == PARQUET_PLAIN_DICTIONARY ||
+           reader->state.encoding == PARQUET_RLE_DICTIONARY;
 }
 
 static enum gar_status fail_short(const struct gar_parquet_reader *reader, struct gar_error *err)
 {
-    return gar_parquet_page_fail(reader, err, "the page holds fewer values than its header says, or they are malformed");
+    return gar_parquet_page_fail(
+        reader, err, "the page holds fewer values than its header says, or they are malformed");
 }
 
-static enum gar_status read_codes(struct gar_parquet_reader *reader, int64_t count, uint32_t *out, struct gar_error *err)
+static enum gar_status read_codes(struct gar_parquet_reader *reader, int64_t count, uint32_t *out,
+                                  struct gar_error *err)
 {
     uint32_t max = 0;
     if (!gar_rle_read(&reader->state.codes, count, out, &max)) {
         return fail_short(reader, err);
     }
     if (count > 0 && (int64_t)max >= reader->dictionary->length) {
-        (void)gar_error_set(err, GAR_ERR_FORMAT, "dictionary code %u is beyond the %lld entries of the dictionary", max,
+        (void)gar_error_set(err, GAR_ERR_FORMAT,
+                            "dictionary code %u is beyond the %lld entries of the dictionary", max,
                             (long long)reader->dictionary->length);
         gar_parquet_page_prefix(reader, err);
         return GAR_ERR_FORMAT;
@@ -39,7 +43,8 @@ static enum gar_status read_codes(struct gar_parquet_reader *reader, int64_t cou
     return GAR_OK;
 }
 
-static void gather(const void *from, int32_t width, const uint32_t *codes, int64_t count, uint8_t *out)
+static void gather(const void *from, int32_t width, const uint32_t *codes, int64_t count,
+                   uint8_t *out)
 {
     switch (width) {
     case 1: {
@@ -80,8 +85,8 @@ static void gather(const void *from, int32_t width, const uint32_t *codes, int64
     }
 }
 
-static enum gar_status decode_through_dictionary(struct gar_parquet_reader *reader, int64_t count, uint8_t *out,
-                                                 struct gar_error *err)
+static enum gar_status decode_through_dictionary(struct gar_parquet_reader *reader, int64_t count,
+                                                 uint8_t *out, struct gar_error *err)
 {
     const int32_t width = gar_type_width(reader->column->type);
     while (count > 0) {
@@ -94,13 +99,14 @@ static enum gar_status decode_through_dictionary(struct gar_parquet_reader *read
     return GAR_OK;
 }
 
-static enum gar_status decode_bits(struct gar_parquet_reader *reader, int64_t count, uint8_t *out, int64_t at,
-                                   struct gar_error *err)
+static enum gar_status decode_bits(struct gar_parquet_reader *reader, int64_t count, uint8_t *out,
+                                   int64_t at, struct gar_error *err)
 {
     struct parquet_page_state *const state = &reader->state;
     if (state->encoding == PARQUET_RLE) {
         int64_t set = 0;
-        return gar_rle_read_bits(&state->codes, count, out, at, &set) ? GAR_OK : fail_short(reader, err);
+        return gar_rle_read_bits(&state->codes, count, out, at, &set) ? GAR_OK
+                                                                      : fail_short(reader, err);
     }
     if (count > (state->end - state->next) * 8 - state->bit) {
         return fail_short(reader, err);
@@ -111,17 +117,18 @@ static enum gar_status decode_bits(struct gar_parquet_reader *reader, int64_t co
 }
 
 /* FIXED values in DELTA_BYTE_ARRAY: through views. */
-static enum gar_status read_fixed_delta(struct gar_parquet_reader *reader, int64_t count, int32_t width, uint8_t *out,
-                                        struct gar_error *err)
+static enum gar_status read_fixed_delta(struct gar_parquet_reader *reader, int64_t count,
+                                        int32_t width, uint8_t *out, struct gar_error *err)
 {
     struct gar_string_view views[128];
     while (count > 0) {
         const int64_t n = gar_min_i64(count, GAR_COUNT_OF(views));
         GAR_TRY(gar_parquet_decode_views(reader, n, views, err));
         for (int64_t i = 0; i < n; i++) {
-            const uint8_t *const bytes = views[i].size <= GAR_VIEW_INLINE_BYTES
-                                             ? views[i].inlined
-                                             : reader->text.buffers[views[i].far.buffer]->data + views[i].far.offset;
+            const uint8_t *const bytes =
+                views[i].size <= GAR_VIEW_INLINE_BYTES
+                    ? views[i].inlined
+                    : reader->text.buffers[views[i].far.buffer]->data + views[i].far.offset;
             memcpy(out, bytes, (size_t)width);
             out += width;
         }
@@ -131,8 +138,8 @@ static enum gar_status read_fixed_delta(struct gar_parquet_reader *reader, int64
 }
 
 /* Physical values of a fixed width, one after the other. */
-static enum gar_status read_fixed(struct gar_parquet_reader *reader, int64_t count, int32_t width, uint8_t *out,
-                                  struct gar_error *err)
+static enum gar_status read_fixed(struct gar_parquet_reader *reader, int64_t count, int32_t width,
+                                  uint8_t *out, struct gar_error *err)
 {
     struct parquet_page_state *const state = &reader->state;
     switch (state->encoding) {
@@ -172,18 +179,20 @@ static enum gar_status fail_range(const struct gar_parquet_reader *reader, struc
 }
 
 /* Decimals stored as texts of any length. */
-static enum gar_status decode_text_decimals(struct gar_parquet_reader *reader, int64_t count, uint8_t *out,
-                                            struct gar_error *err)
+static enum gar_status decode_text_decimals(struct gar_parquet_reader *reader, int64_t count,
+                                            uint8_t *out, struct gar_error *err)
 {
     struct gar_string_view views[128];
     while (count > 0) {
         const int64_t n = gar_min_i64(count, GAR_COUNT_OF(views));
         GAR_TRY(gar_parquet_decode_views(reader, n, views, err));
         for (int64_t i = 0; i < n; i++) {
-            const uint8_t *const bytes = views[i].size <= GAR_VIEW_INLINE_BYTES
-                                             ? views[i].inlined
-                                             : reader->text.buffers[views[i].far.buffer]->data + views[i].far.offset;
-            if (!gar_convert_decimal_bytes(bytes, 1, views[i].size, reader->column->type.precision, out)) {
+            const uint8_t *const bytes =
+                views[i].size <= GAR_VIEW_INLINE_BYTES
+                    ? views[i].inlined
+                    : reader->text.buffers[views[i].far.buffer]->data + views[i].far.offset;
+            if (!gar_convert_decimal_bytes(bytes, 1, views[i].size, reader->column->type.precision,
+                                           out)) {
                 return fail_range(reader, err);
             }
             out += sizeof(gar_i128);
@@ -193,7 +202,13 @@ static enum gar_status decode_text_decimals(struct gar_parquet_reader *reader, i
     return GAR_OK;
 }
 
-static bool convert(const struct gar_parquet_column *column, const void *in, int64_t count, int32_t width, void *out)
+static int64_t day_ticks(struct gar_type type)
+{
+    return type.unit == GAR_NANO ? INT64_C(86400000000000) : INT64_C(86400000000);
+}
+
+static bool convert(const struct gar_parquet_column *column, const void *in, int64_t count,
+                    int32_t width, void *out)
 {
     switch ((enum parquet_conversion)column->conversion) {
     case PARQUET_TO_INT8: return gar_convert_i32_i8(in, count, out);
@@ -201,10 +216,14 @@ static bool convert(const struct gar_parquet_column *column, const void *in, int
     case PARQUET_TO_UINT8: return gar_convert_i32_u8(in, count, out);
     case PARQUET_TO_UINT16: return gar_convert_i32_u16(in, count, out);
     case PARQUET_TO_UINT32: return gar_convert_i64_u32(in, count, out);
-    case PARQUET_MS_TO_US: gar_convert_ms_us(in, count, out); return true;
-    case PARQUET_I32_DECIMAL: return gar_convert_i32_decimal(in, count, column->type.precision, out);
-    case PARQUET_I64_DECIMAL: return gar_convert_i64_decimal(in, count, column->type.precision, out);
-    case PARQUET_BYTES_DECIMAL: return gar_convert_decimal_bytes(in, count, width, column->type.precision, out);
+    case PARQUET_MS_TO_US: return gar_convert_ms_us(in, count, out);
+    case PARQUET_TIME: return gar_convert_time(in, count, day_ticks(column->type), out);
+    case PARQUET_I32_DECIMAL:
+        return gar_convert_i32_decimal(in, count, column->type.precision, out);
+    case PARQUET_I64_DECIMAL:
+        return gar_convert_i64_decimal(in, count, column->type.precision, out);
+    case PARQUET_BYTES_DECIMAL:
+        return gar_convert_decimal_bytes(in, count, width, column->type.precision, out);
     case PARQUET_I96_TIMESTAMP: return gar_convert_i96(in, count, out);
     case PARQUET_F16: gar_convert_f16(in, count, out); return true;
     case PARQUET_AS_IS:
@@ -216,13 +235,15 @@ static bool convert(const struct gar_parquet_column *column, const void *in, int
     return false;
 }
 
-static enum gar_status decode_converted(struct gar_parquet_reader *reader, int64_t count, uint8_t *out, struct gar_error *err)
+static enum gar_status decode_converted(struct gar_parquet_reader *reader, int64_t count,
+                                        uint8_t *out, struct gar_error *err)
 {
-    const int32_t in_width =
-        gar_parquet_physical_bytes((enum gar_parquet_physical)reader->column->physical, reader->column->fixed_bytes);
+    const int32_t in_width = gar_parquet_physical_bytes(
+        (enum gar_parquet_physical)reader->column->physical, reader->column->fixed_bytes);
     const int32_t out_width = gar_type_width(reader->column->type);
     GAR_ALIGNED(64) uint8_t stack[STACK_BYTES];
-    const int64_t step = in_width == 0 ? PARQUET_BLOCK_VALUES : gar_min_i64(PARQUET_BLOCK_VALUES, STACK_BYTES / in_width);
+    const int64_t step = in_width == 0 ? PARQUET_BLOCK_VALUES
+                                       : gar_min_i64(PARQUET_BLOCK_VALUES, STACK_BYTES / in_width);
     if (step == 0) {
         return fail_range(reader, err);
     }
@@ -250,21 +271,22 @@ static enum gar_status decode_converted(struct gar_parquet_reader *reader, int64
     return GAR_OK;
 }
 
-enum gar_status gar_parquet_decode_dense(struct gar_parquet_reader *reader, int64_t count, void *out, int64_t at,
-                                         struct gar_error *err)
+enum gar_status gar_parquet_decode_dense(struct gar_parquet_reader *reader, int64_t count,
+                                         void *out, int64_t at, struct gar_error *err)
 {
     if (has_codes(reader)) {
         return reader->is_dictionary ? read_codes(reader, count, out, err)
                                      : decode_through_dictionary(reader, count, out, err);
     }
-    const int32_t width =
-        gar_parquet_physical_bytes((enum gar_parquet_physical)reader->column->physical, reader->column->fixed_bytes);
+    const int32_t width = gar_parquet_physical_bytes(
+        (enum gar_parquet_physical)reader->column->physical, reader->column->fixed_bytes);
     switch ((enum parquet_conversion)reader->column->conversion) {
     case PARQUET_BITS: return decode_bits(reader, count, out, at, err);
     case PARQUET_AS_IS: return read_fixed(reader, count, width, out, err);
     case PARQUET_TEXT:
     case PARQUET_BYTES: return gar_parquet_decode_views(reader, count, out, err);
-    case PARQUET_ALL_NULL: return gar_parquet_page_fail(reader, err, "a column of nulls has a value");
+    case PARQUET_ALL_NULL:
+        return gar_parquet_page_fail(reader, err, "a column of nulls has a value");
     case PARQUET_BYTES_DECIMAL:
         if (reader->column->physical == GAR_PARQUET_BYTE_ARRAY) {
             return decode_text_decimals(reader, count, out, err);
@@ -276,6 +298,7 @@ enum gar_status gar_parquet_decode_dense(struct gar_parquet_reader *reader, int6
     case PARQUET_TO_UINT16:
     case PARQUET_TO_UINT32:
     case PARQUET_MS_TO_US:
+    case PARQUET_TIME:
     case PARQUET_I32_DECIMAL:
     case PARQUET_I64_DECIMAL:
     case PARQUET_I96_TIMESTAMP:
@@ -284,7 +307,8 @@ enum gar_status gar_parquet_decode_dense(struct gar_parquet_reader *reader, int6
     return gar_error_set(err, GAR_ERR_INTERNAL, "a Parquet conversion without a decoder");
 }
 
-enum gar_status gar_parquet_skip_dense(struct gar_parquet_reader *reader, int64_t count, struct gar_error *err)
+enum gar_status gar_parquet_skip_dense(struct gar_parquet_reader *reader, int64_t count,
+                                       struct gar_error *err)
 {
     struct parquet_page_state *const state = &reader->state;
     if (has_codes(reader) || state->encoding == PARQUET_RLE) {
@@ -304,9 +328,10 @@ enum gar_status gar_parquet_skip_dense(struct gar_parquet_reader *reader, int64_
         state->bit += count;
         return GAR_OK;
     }
-    const int32_t width =
-        gar_parquet_physical_bytes((enum gar_parquet_physical)reader->column->physical, reader->column->fixed_bytes);
-    if (reader->column->physical == GAR_PARQUET_BYTE_ARRAY || state->encoding == PARQUET_DELTA_BYTE_ARRAY) {
+    const int32_t width = gar_parquet_physical_bytes(
+        (enum gar_parquet_physical)reader->column->physical, reader->column->fixed_bytes);
+    if (reader->column->physical == GAR_PARQUET_BYTE_ARRAY ||
+        state->encoding == PARQUET_DELTA_BYTE_ARRAY) {
         return gar_parquet_skip_views(reader, count, err);
     }
     if (width > 0 && count > (state->end - state->next) / width) {

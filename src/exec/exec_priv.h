@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The running query: pipelines of a source, transforms and a sink, and the jobs that carry morsels
+ * through them.
+ *
+ * Who may touch what: everything of a query and its pipelines belongs to the query role (the
+ * loop's thread, or the caller of an inline
+ * query), but for worker states, which belong to the one task that runs under that worker's
+ * number, and jobs, which belong to
+ * their task from submit until they report back. Functions below say "role" or "compute"
+ * accordingly. */
+#ifndef GAR_EXEC_EXEC_PRIV_H
+#define GAR_EXEC_EXEC_PRIV_H
+
+#include "base/arena.h"
+#include "exec/exec.h"
+#include "expr/program.h"
+
+struct gar_query;
+struct gar_pipeline;
+struct gar_job;
+
+/* Rows that one decode call gives at most: what an operator works on at once, sized for L2. */
+#define GAR_EXEC_BATCH_ROWS 16384
+
+/* ---- sources ---- */
+
+/* Where a branch gets its batches: a scan, or what an earlier pipeline's sink made. */
+struct gar_source {
+    const struct gar_source_vtable *vtable;
+};
+
+/* One unit of work: a piece of the input in order. */
+struct gar_source_unit {
+    struct gar_unit *unit; /* a scan's, owned by it */
+    int64_t part;          /* a sink's: which part */
+    int64_t next;          /* and its next row */
+    int64_t end;
+};
+
+struct gar_source_vtable {
+    /* role: GAR_OK, GAR_EOF, or GAR_PENDING when IO has to come first (gar_query_advance is called
+     * then). */
+    enum gar_status (*next)(struct gar_source *source, struct gar_query *query,
+                            struct gar_source_unit *out, struct gar_error *err);
+    /* compute: the next batch of the unit, or GAR_EOF. */
+    enum gar_status (*decode)(struct gar_source *source, struct gar_source_unit *unit,
+                              int32_t worker, int64_t max_rows, struct gar_batch **out,
+                              struct gar_error *err);
+    void (*unit_free)(struct gar_source *source, struct gar_source_unit *unit); /* any */
+    /* role: stop reading ahead; units that come anyway are dropped. May be NULL. */
+    void (*stop)(struct gar_source *source);
+    void (*explain)(const struct gar_source *source, struct gar_strbuf *out);
+    void (*free)(struct gar_source *source); /* no job of it is under way; may be NULL */
+};
+
+/* ---- transforms ---- */
+
+struct gar_transform {
+    const struct gar_transform_vtable *vtable;
+};
+
+struct gar_transform_vtable {
+    enum gar_status (*worker_new)(struct gar_transform *transform, struct gar_query *query,
+                                  void **out, struct gar_error *err);
+    void (*worker_free)(struct gar_transform *transform, void *worker);
+    /* compute: consumes batch (also on failure); *out is NULL when no row is left. */
+    enum gar_status (*apply)(struct gar_transform *transform, void *worker, struct gar_batch *batch,
+                             struct gar_batch **out, struct gar_error *err);
+    void (*explain)(const struct gar_transform *transform, struct gar_strbuf *out);
+    void (*free)(struct gar_transform *transform);
+};
+
+/* ---- sinks ---- */
+
+struct gar_sink {
+    const struct gar_sink_vtable *vtable;
+};
+
+struct gar_sink_vtable {
+    /* role: before the first push; workers is the number of worker states. */
+    enum gar_status (*start)(struct gar_sink *sink, struct gar_query *query, int32_t workers,
+                             struct gar_error *err);
+    /* compute: takes the batch (moved, also on failure) of rows [row, row + selected) of unit seq.
+     * NULL: batches are kept
+     * in the job and come to deliver. */
+    enum gar_status (*push)(struct gar_sink *sink, int32_t worker, int64_t seq, int64_t row,
+                            struct gar_batch *batch, struct gar_error *err);
+    /* role, only without push: gathered batches, in order where order is kept. GAR_OK: moved.
+     * GAR_PENDING: full, keep the
+     * batch; gar_query_advance is called when there is room. GAR_EOF: not wanted any more, keep
+     * (and free) it. */
+    enum gar_status (*deliver)(struct gar_sink *sink, struct gar_query *query,
+                               struct gar_batch *batch, struct gar_error *err);
+    /* role: all input is there. Begins step `stage` (0, 1, ...) and tells how many independent
+     * items it has; none: the
+     * sink is complete. GAR_PENDING: wait for gar_query_advance and ask again. May be NULL. */
+    enum gar_status (*stage)(struct gar_sink *sink, struct gar_query *query, int32_t stage,
+                             int64_t *out_items, struct gar_error *err);
+    /* compute: one item. */
+    enum gar_status (*item)(struct gar_sink *sink, int32_t stage, int64_t item, int32_t worker,
+                            struct gar_error *err);
+    void (*explain)(const struct gar_sink *sink, struct gar_strbuf *out);
+    void (*free)(struct gar_sink *sink);
+};
+
+/* ---- pipelines ---- */
+
+struct gar_branch {
+    struct gar_source *source;         /* owned by the query */
+    struct gar_transform **transforms; /* in the arena; the items are owned by the query */
+    int64_t transform_count;
+    int64_t transform_capacity;
+    void **worker_states; /* workers x transform_count, made at need by the worker */
+};
+
+enum gar_pipeline_state {
+    GAR_PIPELINE_WAITING,
+    GAR_PIPELINE_RUNNING,
+    GAR_PIPELINE_FINALIZING,
+    GAR_PIPELINE_DONE
+};
+
+/* Where a batch has to be cut on its way into deliver. */
+struct gar_row_range {
+    int64_t skip; /* rows still to be dropped */
+    int64_t take; /* rows still wanted, -1: all */
+};
+
+struct gar_pipeline {
+    struct gar_query *query;
+    struct gar_branch *branches; /* in the arena */
+    int64_t branch_count;
+    struct gar_sink *sink;      /* owned by the query */
+    struct gar_row_range range; /* limit and offset; only before sinks with deliver */
+    bool is_ordered;            /* deliver in order */
+    struct gar_pipeline *next;  /* to run after this one */
+
+    /* role */
+    enum gar_pipeline_state state;
+    int64_t branch;        /* that gives units now */
+    int64_t seq_next;      /* number of the next unit */
+    int64_t seq_head;      /* oldest unit not delivered */
+    int64_t in_flight;     /* jobs at work */
+    int64_t window;        /* most units between head and next */
+    struct gar_job **ring; /* window_max items by seq; NULL: none */
+    int64_t window_max;
+    bool is_satisfied; /* enough rows: stop */
+    int32_t stage;
+    bool is_stage_begun; /* items of this stage are under way */
+
+    int32_t stop; /* atomic: jobs end early */
+};
+
+/* ---- jobs ---- */
+
+enum gar_job_kind {
+    GAR_JOB_MORSEL, /* a unit through a pipeline */
+    GAR_JOB_ITEM,   /* an item of a sink's stage */
+    GAR_JOB_CALL,   /* run(context) */
+};
+
+struct gar_job {
+    struct gar_task task;
+    struct gar_message message;
+    struct gar_query *query; /* borrowed: lives while jobs are under way */
+    enum gar_job_kind kind;
+    struct gar_pipeline *pipeline; /* MORSEL, ITEM */
+    int64_t seq;                   /* MORSEL */
+    struct gar_branch *branch;
+    struct gar_source_unit unit;
+    int64_t rows;               /* that reached the sink so far */
+    int64_t rows_max;           /* no more are needed from this unit; -1: all */
+    struct gar_batch **outputs; /* owned; for deliver */
+    int64_t output_count;
+    int64_t output_capacity;
+    int64_t output_next; /* the first that was not delivered */
+    int64_t output_bytes;
+    bool is_running; /* at work, not in the ring's hands */
+    bool is_done;    /* the unit is finished */
+    int64_t item;    /* ITEM */
+    int32_t stage;
+    enum gar_status (*run)(void *context, int32_t worker, struct gar_error *err); /* CALL */
+    void (*done)(void *context, struct gar_query *query, enum gar_status status,
+                 const struct gar_error *err); /* role */
+    void *context;
+    struct gar_job *next_free; /* or next in an inline query's run list */
+    enum gar_status status;
+    struct gar_error error;
+};
+
+/* ---- the query ---- */
+
+struct gar_owned {
+    struct gar_owned *next;
+    void *object;
+    void (*free)(void *object);
+};
+
+struct gar_query {
+    int64_t refs;                /* atomic */
+    struct gar_runtime *runtime; /* borrowed; entered while it runs in the pools */
+    struct gar_memory *memory;   /* owned reference */
+    struct gar_cancel *cancel;   /* owned reference */
+    struct gar_cancel_waker waker;
+    struct gar_timer deadline;
+    struct gar_schema *schema; /* owned reference */
+    int64_t morsel_rows;
+    bool is_ordered;
+    bool is_inline;
+    bool has_write;  /* freeing may do IO */
+    int32_t workers; /* worker numbers: 0 .. workers - 1 */
+    struct gar_arena arena;
+    struct gar_pipeline *pipelines; /* in the order to run */
+    struct gar_pipeline **tail;
+    struct gar_owned *owned; /* sources, transforms, sinks; newest first */
+
+    struct gar_message start_message; /* and everything else that only asks for an advance */
+    struct gar_stream_sink *stream;   /* owned; queue queries */
+
+    /* role */
+    struct gar_pipeline *current;
+    int64_t in_flight; /* all jobs */
+    bool is_started;
+    bool is_failed;
+    bool is_finished;
+    bool is_advancing;
+    bool advance_again;
+    enum gar_status status;
+    struct gar_error error;
+    struct gar_job *free_jobs;
+    struct gar_job *run_first; /* inline: jobs to run, first in first out */
+    struct gar_job *run_last;
+    struct gar_batch **ready; /* inline: results not yet taken */
+    int64_t ready_count;
+    int64_t ready_capacity;
+    int64_t ready_next;
+};
+
+/* compute and role: where memory of the query comes from. */
+GAR_INLINE struct gar_memory *gar_query_memory(struct gar_query *query)
+{
+    return query->memory;
+}
+
+/* Let the query own an object. On failure it is freed. */
+GAR_MUST_USE enum gar_status gar_query_own(struct gar_query *query, void *object,
+                                           void (*free_object)(void *object),
+                                           struct gar_error *err);
+/* role: look what can be done now: deliver, dispatch, go to the next stage. */
+void gar_query_advance(struct gar_query *query);
+/* role: the first failure wins; the rest is cancelled. */
+void gar_query_fail(struct gar_query *query, enum gar_status status, const struct gar_error *err);
+/* role: run a function on the IO pool (or compute pool, is_io false); then done on the role,
+ * followed by an advance. */
+GAR_MUST_USE enum gar_status gar_query_call(struct gar_query *query, bool is_io,
+                                            enum gar_status (*run)(void *context, int32_t worker,
+                                                                   struct gar_error *err),
+                                            void (*done)(void *context, struct gar_query *query,
+                                                         enum gar_status status,
+                                                         const struct gar_error *err),
+                                            void *context, struct gar_error *err);
+/* role: a result batch (gathered) goes to the consumer: GAR_OK (moved), GAR_PENDING, or an error.
+ * */
+enum gar_status gar_query_emit(struct gar_query *query, struct gar_batch *batch,
+                               struct gar_error *err);
+
+/* compute: the morsel of a job, until its unit ends, its outputs are many, or something stops it.
+ * */
+void gar_pipeline_run_morsel(struct gar_job *job, int32_t worker);
+/* Places for the worker states of all branches. */
+GAR_MUST_USE enum gar_status gar_pipeline_make_workers(struct gar_pipeline *pipeline,
+                                                       int32_t workers, struct gar_error *err);
+/* Worker states of all branches; no job is at work. */
+void gar_pipeline_free_workers(struct gar_pipeline *pipeline, int32_t workers);
+
+/* ---- lowering ---- */
+
+/* Builds query->pipelines, the last of which ends in the result. is_dry: for explain, opens
+ * nothing that writes. */
+GAR_MUST_USE enum gar_status gar_query_lower(struct gar_query *query, const struct gar_plan *plan,
+                                             bool is_dry, struct gar_error *err);
+
+#endif

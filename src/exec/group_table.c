@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Group tables: linear probing over slots, batch hashing with prefetch, and the caches for
+ * dictionary codes. */
+#include "exec/group_table.h"
+
+#include "base/alloc.h"
+
+enum {
+    FIRST_SLOTS = 64,
+    PREFETCH_FROM_BYTES = 1 << 18, /* smaller tables lie in L2 anyway */
+    CODES_MAX = 1 << 16,     /* entries of a dictionary that one batch may make us map, at least */
+    PAIR_ENTRIES_MAX = 1024, /* entries of a dictionary in a key of several columns */
+    PAIR_CELLS_MAX = 1 << 16,
+    PAIR_COLUMNS_MAX = 8,
+};
+
+#define NO_GROUP UINT32_MAX
+
+/* Slot of a table of one-word keys. */
+struct word_slot {
+    uint64_t key;
+    uint32_t group; /* + 1; 0: empty */
+    uint32_t hash;
+};
+
+/* What is known of the dictionary that a key column had last. */
+struct code_map {
+    uint64_t dictionary_id;       /* 0: none */
+    struct gar_buffer *map;       /* owned; uint32_t per entry */
+    struct gar_key_layout layout; /* of the one column; several keys only */
+    struct gar_group_table *ids;  /* owned; entry -> number of the value; several keys only */
+    int32_t shift;                /* of the number in the index of cells */
+    int32_t bits;
+};
+
+struct gar_group_table {
+    const struct gar_key_layout *layout; /* borrowed */
+    struct gar_memory *memory;           /* borrowed */
+    bool is_word;                        /* one key column of one word */
+    int64_t count;
+    int64_t null_group;       /* is_word: group of null, -1 none yet */
+    struct gar_buffer *slots; /* owned; struct word_slot, or uint64_t: hash << 32 | group + 1 */
+    int64_t slot_mask;
+    struct gar_buffer *words;   /* owned; is_word: key of each group */
+    struct gar_row_pages pages; /* else: key row of each group */
+    uint64_t *scratch;          /* owned; GAR_KEY_ROWS key rows */
+    struct code_map *maps;      /* owned; one a key column */
+    struct gar_buffer
+        *cells;        /* owned; uint32_t group of each combination of numbers, NO_GROUP unknown */
+    int32_t cell_bits; /* of all columns together */
+};
+
+enum gar_status gar_group_table_new(const struct gar_key_layout *layout, struct gar_memory *memory,
+                                    struct gar_group_table **out, struct gar_error *err)
+{
+    struct gar_group_table *table = (struct gar_group_table *)gar_calloc(1, (int64_t)sizeof *table);
+    if (table == NULL) {
+        return gar_error_nomem(err, (int64_t)sizeof *table);
+    }
+    table->layout = layout;
+    table->memory = memory;
+    table->is_word = layout->count == 1 && gar_key_is_word(layout->columns[0].type);
+    table->null_group = -1;
+    gar_row_pages_init(&table->pages, layout, memory);
+    *out = table;
+    return GAR_OK;
+}
+
+static void destroy_map(struct code_map *map)
+{
+    gar_buffer_unref(map->map);
+    gar_group_table_free(map->ids);
+    gar_key_layout_destroy(&map->layout);
+}
+
+void gar_group_table_free(struct gar_group_table *table)
+{
+    if (table == NULL) {
+        return;
+    }
+    for (int64_t c = 0; table->maps != NULL && c < table->layout->count; c++) {
+        destroy_map(&table->maps[c]);
+    }
+    gar_free(table->maps);
+    gar_buffer_unref(table->slots);
+    gar_buffer_unref(table->words);
+    gar_buffer_unref(table->cells);
+    gar_row_pages_destroy(&table->pages);
+    gar_free(table->scratch);
+    gar_free(table);
+}
+
+int64_t gar_group_table_count(const struct gar_group_table *table)
+{
+    return table->count;
+}
+
+/* ---- the table ---- */
+
+static void refill_words(const struct gar_group_table *table, struct word_slot *slots,
+                         uint64_t mask)
+{
+    const uint64_t *words =
+        table->words != NULL ? (const uint64_t *)(const void *)table->words->data : NULL;
+    for (int64_t g = 0; g < table->count; g++) {
+        if (g == table->null_group) {
+            continue;
+        }
+        const uint32_t hash = gar_key_hash_word(words[g]);
+        uint64_t at = hash & mask;
+        while (slots[at].group != 0) {
+            at = (at + 1) & mask;
+        }
+        slots[at] = (struct word_slot){words[g], (uint32_t)g + 1, hash};
+    }
+}
+
+static void refill_rows(const struct gar_group_table *table, uint64_t *slots, uint64_t mask)
+{
+    for (int64_t g = 0; g < table->count; g++) {
+        const uint32_t hash = gar_key_hash(gar_row_pages_at(&table->pages, g));
+        uint64_t at = hash & mask;
+        while (slots[at] != 0) {
+            at = (at + 1) & mask;
+        }
+        slots[at] = ((uint64_t)hash << 32) | (uint32_t)(g + 1);
+    }
+}
+
+/* Room for `more` groups at a load of at most 2/3. */
+static enum gar_status make_room(struct gar_group_table *table, int64_t more, struct gar_error *err)
+{
+    const int64_t want = table->count + more;
+    if (want >= UINT32_MAX) {
+        return gar_error_set(err, GAR_ERR_UNSUPPORTED, "more than 4294967294 groups in one task");
+    }
+    if (table->is_word) {
+        const int64_t bytes = want * (int64_t)sizeof(uint64_t);
+        if (table->words == NULL) {
+            GAR_TRY(gar_buffer_new(table->memory, bytes, &table->words, err));
+        } else if (table->words->size < bytes) {
+            GAR_TRY(
+                gar_buffer_resize(table->words, gar_max_i64(bytes, 2 * table->words->size), err));
+        }
+    }
+    if (table->slots != NULL && want * 3 <= (table->slot_mask + 1) * 2) {
+        return GAR_OK;
+    }
+    const int64_t slots = gar_max_i64(gar_next_pow2(want * 2), FIRST_SLOTS);
+    struct gar_buffer *fresh = NULL;
+    const int64_t slot_bytes =
+        table->is_word ? (int64_t)sizeof(struct word_slot) : (int64_t)sizeof(uint64_t);
+    GAR_TRY(gar_buffer_new_zeroed(table->memory, slots * slot_bytes, &fresh, err));
+    if (table->is_word) {
+        refill_words(table, (struct word_slot *)(void *)fresh->data, (uint64_t)slots - 1);
+    } else {
+        refill_rows(table, (uint64_t *)(void *)fresh->data, (uint64_t)slots - 1);
+    }
+    gar_buffer_unref(table->slots);
+    table->slots = fresh;
+    table->slot_mask = slots - 1;
+    return GAR_OK;
+}
+
+/* Group of a one-word key; there is room. */
+static inline uint32_t find_word(struct gar_group_table *table, uint64_t key, uint32_t hash)
+{
+    struct word_slot *slots = (struct word_slot *)(void *)table->slots->data;
+    uint64_t at = hash & (uint64_t)table->slot_mask;
+    while (slots[at].group != 0) {
+        if (slots[at].key == key) {
+            return slots[at].group - 1;
+        }
+        at = (at + 1) & (uint64_t)table->slot_mask;
+    }
+    const uint32_t group = (uint32_t)table->count++;
+    slots[at] = (struct word_slot){key, group + 1, hash};
+    ((uint64_t *)(void *)table->words->data)[group] = key;
+    return group;
+}
+
+/* The group of null; there is room. */
+static uint32_t find_null(struct gar_group_table *table)
+{
+    if (table->null_group < 0) {
+        table->null_group = table->count++;
+        ((uint64_t *)(void *)table->words->data)[table->null_group] = 0;
+    }
+    return (uint32_t)table->null_group;
+}
+
+/* Group of a key row whose far texts are pointers; there is room. */
+static enum gar_status find_row(struct gar_group_table *table, const uint64_t *row, uint32_t *out,
+                                struct gar_error *err)
+{
+    uint64_t *slots = (uint64_t *)(void *)table->slots->data;
+    const uint32_t hash = gar_key_hash(row);
+    uint64_t at = hash & (uint64_t)table->slot_mask;
+    while (slots[at] != 0) {
+        const uint32_t group = (uint32_t)slots[at] - 1;
+        if ((uint32_t)(slots[at] >> 32) == hash && gar_row_pages_equal(&table->pages, group, row)) {
+            *out = group;
+            return GAR_OK;
+        }
+        at = (at + 1) & (uint64_t)table->slot_mask;
+    }
+    GAR_TRY(gar_row_pages_append(&table->pages, row, err));
+    *out = (uint32_t)table->count++;
+    slots[at] = ((uint64_t)hash << 32) | (*out + 1);
+    return GAR_OK;
+}
+
+static bool is_null_at(const struct gar_column *column, int64_t i)
+{
+    if (column->encoding == GAR_CONSTANT) {
+        return gar_column_is_null(column->dictionary, 0);
+    }
+    return column->validity != NULL && !gar_bit_get(column->validity, column->validity_offset + i);
+}
+
+static bool may_have_nulls(const struct gar_column *column)
+{
+    return column->encoding == GAR_CONSTANT ? is_null_at(column, 0)
+                                            : column->validity != NULL && column->null_count != 0;
+}
+
+static enum gar_status find_words(struct gar_group_table *table, const struct gar_column *column,
+                                  int64_t first, int64_t rows, uint32_t *out, struct gar_error *err)
+{
+    uint64_t keys[GAR_KEY_ROWS];
+    uint32_t hashes[GAR_KEY_ROWS];
+    const bool has_nulls = may_have_nulls(column);
+    for (int64_t at = 0; at < rows; at += GAR_KEY_ROWS) {
+        const int64_t n = gar_min_i64(rows - at, GAR_KEY_ROWS);
+        GAR_TRY(make_room(table, n + 1, err));
+        gar_key_load_words(column, first + at, n, keys);
+        for (int64_t i = 0; i < n; i++) {
+            hashes[i] = gar_key_hash_word(keys[i]);
+        }
+        const struct word_slot *slots = (const struct word_slot *)(const void *)table->slots->data;
+        if (table->slots->size > PREFETCH_FROM_BYTES) {
+            for (int64_t i = 0; i < n; i++) {
+                __builtin_prefetch(&slots[hashes[i] & (uint64_t)table->slot_mask]);
+            }
+        }
+        if (has_nulls) {
+            for (int64_t i = 0; i < n; i++) {
+                out[at + i] = is_null_at(column, first + at + i)
+                                  ? find_null(table)
+                                  : find_word(table, keys[i], hashes[i]);
+            }
+            continue;
+        }
+        uint64_t last = ~keys[0];
+        uint32_t group = 0;
+        for (int64_t i = 0; i < n; i++) {
+            if (keys[i] != last) {
+                last = keys[i];
+                group = find_word(table, last, hashes[i]);
+            }
+            out[at + i] = group;
+        }
+    }
+    return GAR_OK;
+}
+
+static enum gar_status need_scratch(struct gar_group_table *table, struct gar_error *err)
+{
+    const int64_t bytes = (int64_t)table->layout->words * GAR_KEY_ROWS * (int64_t)sizeof(uint64_t);
+    if (table->scratch == NULL) {
+        table->scratch = (uint64_t *)gar_malloc(bytes);
+    }
+    return table->scratch != NULL ? GAR_OK : gar_error_nomem(err, bytes);
+}
+
+static enum gar_status find_rows(struct gar_group_table *table, struct gar_column *const *columns,
+                                 int64_t first, int64_t rows, uint32_t *out, struct gar_error *err)
+{
+    const int64_t stride = table->layout->words;
+    GAR_TRY(need_scratch(table, err));
+    for (int64_t at = 0; at < rows; at += GAR_KEY_ROWS) {
+        const int64_t n = gar_min_i64(rows - at, GAR_KEY_ROWS);
+        GAR_TRY(make_room(table, n, err));
+        gar_key_encode(table->layout, columns, first + at, n, table->scratch);
+        const uint64_t *slots = (const uint64_t *)(const void *)table->slots->data;
+        if (table->slots->size > PREFETCH_FROM_BYTES) {
+            for (int64_t i = 0; i < n; i++) {
+                __builtin_prefetch(
+                    &slots[gar_key_hash(table->scratch + i * stride) & (uint64_t)table->slot_mask]);
+            }
+            for (int64_t i = 0; i < n; i++) {
+                const uint64_t slot =
+                    slots[gar_key_hash(table->scratch + i * stride) & (uint64_t)table->slot_mask];
+                if (slot != 0) {
+                    __builtin_prefetch(gar_row_pages_at(&table->pages, (uint32_t)slot - 1));
+                }
+            }
+        }
+        for (int64_t i = 0; i < n; i++) {
+            GAR_TRY(find_row(table, table->scratch + i * stride, &out[at + i], err));
+        }
+    }
+    return GAR_OK;
+}
+
+static enum gar_status find_plain(struct gar_group_table *table, struct gar_column *const *columns,
+                                  int64_t first, int64_t rows, uint32_t *out, struct gar_error *err)
+{
+    return table->is_word ? find_words(table, columns[0], first, rows, out, err)
+                          : find_rows(table, columns, first, rows, out, err);
+}
+
+/* ---- dictionary codes ---- */
+
+static enum gar_status need_maps(struct gar_group_table *table, struct gar_error *err)
+{
+    if (table->maps == NULL) {
+        table->maps =
+            (struct code_map *)gar_calloc(table->layout->count, (int64_t)sizeof *table->maps);
+        if (table->maps == NULL) {
+            return gar_error_nomem(err, table->layout->count * (int64_t)sizeof *table->maps);
+        }
+    }
+    return GAR_OK;
+}
+
+static enum gar_status map_room(struct gar_group_table *table, struct code_map *map,
+                                int64_t entries, struct gar_error *err)
+{
+    const int64_t bytes = gar_max_i64(entries, 1) * (int64_t)sizeof(uint32_t);
+    map->dictionary_id = 0;
+    if (map->map != NULL && map->map->size >= bytes) {
+        return GAR_OK;
+    }
+    gar_buffer_unref(map->map);
+    map->map = NULL;
+    return gar_buffer_new(table->memory, bytes, &map->map, err);
+}
+
+/* One dictionary-encoded key column: codes lead to groups directly. */
+static enum gar_status find_codes(struct gar_group_table *table, struct gar_column *const *columns,
+                                  int64_t rows, uint32_t *out, struct gar_error *err)
+{
+    const struct gar_column *column = columns[0];
+    GAR_TRY(need_maps(table, err));
+    struct code_map *map = &table->maps[0];
+    if (map->dictionary_id != column->dictionary_id) {
+        GAR_TRY(map_room(table, map, column->dictionary->length, err));
+        memset(map->map->data, 0xff, (size_t)column->dictionary->length * sizeof(uint32_t));
+        map->dictionary_id = column->dictionary_id;
+    }
+    uint32_t *groups = (uint32_t *)(void *)map->map->data;
+    const uint32_t *codes = (const uint32_t *)column->values;
+    const bool has_nulls = may_have_nulls(column);
+    for (int64_t i = 0; i < rows; i++) {
+        if (has_nulls && is_null_at(column, i)) {
+            GAR_TRY(find_plain(table, columns, i, 1, &out[i], err));
+            continue;
+        }
+        uint32_t group = groups[codes[i]];
+        if (GAR_UNLIKELY(group == NO_GROUP)) {
+            GAR_TRY(find_plain(table, columns, i, 1, &group, err));
+            groups[codes[i]] = group;
+        }
+        out[i] = group;
+    }
+    return GAR_OK;
+}
+
+/* Several key columns: is each a small dictionary or constant? */
+static bool takes_cells(const struct gar_group_table *table, struct gar_column *const *columns)
+{
+    if (table->layout->count > PAIR_COLUMNS_MAX) {
+        return false;
+    }
+    for (int64_t c = 0; c < table->layout->count; c++) {
+        const bool is_small = columns[c]->encoding == GAR_CONSTANT ||
+                              (columns[c]->encoding == GAR_DICTIONARY &&
+                               columns[c]->dictionary->length <= PAIR_ENTRIES_MAX);
+        if (!is_small || table->layout->columns[c].words == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Numbers of the entries of the column's dictionary: 1, 2, ... a value; null is 0. */
+static enum gar_status number_entries(struct gar_group_table *table, int64_t c,
+                                      struct gar_column *column, struct gar_error *err)
+{
+    struct code_map *map = &table->maps[c];
+    const bool is_constant = column->encoding == GAR_CONSTANT;
+    if (!is_constant && map->dictionary_id == column->dictionary_id) {
+        return GAR_OK;
+    }
+    if (map->ids == NULL) {
+        if (map->layout.columns == NULL) {
+            GAR_TRY(gar_key_layout_init(&map->layout, &table->layout->columns[c].type, 1, err));
+        }
+        GAR_TRY(gar_group_table_new(&map->layout, table->memory, &map->ids, err));
+    }
+    struct gar_column *entries = column->dictionary;
+    GAR_TRY(map_room(table, map, entries->length, err));
+    uint32_t *numbers = (uint32_t *)(void *)map->map->data;
+    if (is_constant && gar_column_is_null(entries, 0)) {
+        numbers[0] = 0;
+        return GAR_OK;
+    }
+    GAR_TRY(gar_group_table_find(map->ids, &entries, entries->length, numbers, err));
+    for (int64_t i = 0; i < entries->length; i++) {
+        numbers[i] = (numbers[i] + 1) << map->shift;
+    }
+    map->dictionary_id = is_constant ? 0 : column->dictionary_id;
+    return GAR_OK;
+}
+
+/* Make the cells wide enough for every number. False when they would be too many. */
+static enum gar_status fit_cells(struct gar_group_table *table, bool *out_fits,
+                                 struct gar_error *err)
+{
+    bool fits = table->cells != NULL;
+    int32_t shift = 0;
+    int32_t bits[PAIR_COLUMNS_MAX];
+    for (int64_t c = 0; c < table->layout->count; c++) {
+        const struct code_map *map = &table->maps[c];
+        const int64_t numbers = 1 + (map->ids != NULL ? gar_group_table_count(map->ids) : 0);
+        bits[c] = map->bits;
+        if (numbers > (int64_t)1 << bits[c]) {
+            bits[c] = gar_ctz64((uint64_t)gar_next_pow2(numbers));
+            fits = false;
+        }
+        shift += bits[c];
+    }
+    *out_fits = ((int64_t)1 << gar_min_i64(shift, 62)) <= PAIR_CELLS_MAX;
+    if (fits || !*out_fits) {
+        return GAR_OK;
+    }
+    struct gar_buffer *cells = NULL;
+    GAR_TRY(gar_buffer_new(table->memory, ((int64_t)sizeof(uint32_t)) << shift, &cells, err));
+    memset(cells->data, 0xff, (size_t)cells->size);
+    gar_buffer_unref(table->cells);
+    table->cells = cells;
+    int32_t at = 0;
+    for (int64_t c = 0; c < table->layout->count; c++) {
+        table->maps[c].bits = bits[c];
+        table->maps[c].shift = at;
+        table->maps[c].dictionary_id = 0; /* numbers are shifted: make the map again */
+        at += bits[c];
+    }
+    return GAR_OK;
+}
+
+/* out[i] += number of row i's entry. */
+static void add_numbers(const struct code_map *map, const struct gar_column *column, int64_t rows,
+                        uint32_t *out)
+{
+    const uint32_t *numbers = (const uint32_t *)(const void *)map->map->data;
+    if (column->encoding == GAR_CONSTANT) {
+        for (int64_t i = 0; i < rows; i++) {
+            out[i] += numbers[0];
+        }
+        return;
+    }
+    const uint32_t *codes = (const uint32_t *)column->values;
+    if (!may_have_nulls(column)) {
+        for (int64_t i = 0; i < rows; i++) {
+            out[i] += numbers[codes[i]];
+        }
+        return;
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        out[i] += is_null_at(column, i) ? 0 : numbers[codes[i]];
+    }
+}
+
+/* Several small dictionaries. *out_done false: the product is too large, nothing was looked up. */
+static enum gar_status find_cells(struct gar_group_table *table, struct gar_column *const *columns,
+                                  int64_t rows, uint32_t *out, bool *out_done,
+                                  struct gar_error *err)
+{
+    GAR_TRY(need_maps(table, err));
+    for (int32_t pass = 0; pass < 2; pass++) {
+        for (int64_t c = 0; c < table->layout->count; c++) {
+            GAR_TRY(number_entries(table, c, columns[c], err));
+        }
+        if (pass == 0) {
+            GAR_TRY(fit_cells(table, out_done, err));
+            if (!*out_done) {
+                return GAR_OK;
+            }
+        }
+    }
+    memset(out, 0, (size_t)rows * sizeof *out);
+    for (int64_t c = 0; c < table->layout->count; c++) {
+        add_numbers(&table->maps[c], columns[c], rows, out);
+    }
+    uint32_t *cells = (uint32_t *)(void *)table->cells->data;
+    for (int64_t i = 0; i < rows; i++) {
+        const uint32_t cell = out[i];
+        uint32_t group = cells[cell];
+        if (GAR_UNLIKELY(group == NO_GROUP)) {
+            GAR_TRY(find_plain(table, columns, i, 1, &group, err));
+            cells[cell] = group;
+        }
+        out[i] = group;
+    }
+    return GAR_OK;
+}
+
+enum gar_status gar_group_table_find(struct gar_group_table *table,
+                                     struct gar_column *const *columns, int64_t rows,
+                                     uint32_t *out_groups, struct gar_error *err)
+{
+    if (rows == 0) {
+        return GAR_OK;
+    }
+    if (table->layout->count == 1 && columns[0]->encoding == GAR_DICTIONARY &&
+        columns[0]->dictionary->length <= gar_max_i64(4 * rows, CODES_MAX)) {
+        return find_codes(table, columns, rows, out_groups, err);
+    }
+    if (table->layout->count > 1 && takes_cells(table, columns)) {
+        bool is_done = false;
+        GAR_TRY(find_cells(table, columns, rows, out_groups, &is_done, err));
+        if (is_done) {
+            return GAR_OK;
+        }
+    }
+    return find_plain(table, columns, 0, rows, out_groups, err);
+}
+
+/* ---- merging and output ---- */
+
+enum gar_status gar_group_table_absorb(struct gar_group_table *table,
+                                       const struct gar_group_table *from,
+                                       const uint32_t *from_groups, int64_t count,
+                                       uint32_t *out_groups, struct gar_error *err)
+{
+    if (!table->is_word) {
+        GAR_TRY(need_scratch(table, err));
+    }
+    for (int64_t first = 0; first < count; first += GAR_KEY_ROWS) {
+        const int64_t end = gar_min_i64(first + GAR_KEY_ROWS, count);
+        GAR_TRY(make_room(table, end - first + 1, err));
+        for (int64_t i = first; i < end; i++) {
+            const uint32_t g = from_groups[i];
+            if (!table->is_word) {
+                gar_row_pages_export(&from->pages, g, table->scratch);
+                GAR_TRY(find_row(table, table->scratch, &out_groups[i], err));
+            } else if (g == from->null_group) {
+                out_groups[i] = find_null(table);
+            } else {
+                const uint64_t key = ((const uint64_t *)(const void *)from->words->data)[g];
+                out_groups[i] = find_word(table, key, gar_key_hash_word(key));
+            }
+        }
+    }
+    return GAR_OK;
+}
+
+uint32_t gar_group_table_partition(const struct gar_group_table *table, int64_t group, int32_t bits)
+{
+    if (bits == 0 || (table->is_word && group == table->null_group)) {
+        return 0;
+    }
+    const uint32_t hash =
+        table->is_word
+            ? gar_key_hash_word(((const uint64_t *)(const void *)table->words->data)[group])
+            : gar_key_hash(gar_row_pages_at(&table->pages, group));
+    return hash >> (32 - bits);
+}
+
+enum gar_status gar_group_table_column(const struct gar_group_table *table, int64_t index,
+                                       int64_t first, int64_t count, struct gar_memory *memory,
+                                       struct gar_column **out, struct gar_error *err)
+{
+    if (!table->is_word) {
+        return gar_row_pages_column(&table->pages, index, NULL, first, count, memory, out, err);
+    }
+    const bool has_null = table->null_group >= first && table->null_group < first + count;
+    struct gar_column *column = NULL;
+    GAR_TRY(gar_column_new(memory, table->layout->columns[0].type, count, has_null, &column, err));
+    const uint64_t *words =
+        count > 0 ? (const uint64_t *)(const void *)table->words->data + first : NULL;
+    if (count > 0 && gar_type_width(column->type) == 8) {
+        memcpy(gar_column_values_mut(column), words, (size_t)count * sizeof *words);
+    } else {
+        for (int64_t i = 0; i < count; i++) {
+            gar_key_store_word(column, i, words[i]);
+        }
+    }
+    column->null_count = has_null;
+    if (has_null) {
+        gar_bit_clear(gar_column_validity_mut(column), table->null_group - first);
+    }
+    *out = column;
+    return GAR_OK;
+}

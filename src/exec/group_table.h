@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Group tables: from key columns to dense group numbers (0, 1, 2, ... in the order of their first
+ * row).
+ *
+ * Slots of an open-addressing table hold a 32-bit hash and a group number; key rows lie in row
+ * pages, so nothing moves when the table grows.
+ * In front of it are two caches for dictionary-encoded keys: code -> group for one key column, and
+ * code x code -> group for several of
+ * few entries. They only save work: what they do not know is looked up in the table. A single key
+ * column of up to 8 bytes
+ * is compared as one word that lies in the slot.
+ *
+ * Memory: grows with the number of groups: one key row, two slots. Order: none needed; first rows
+ * come first.
+ * Threads: one at a time. */
+#ifndef GAR_EXEC_GROUP_TABLE_H
+#define GAR_EXEC_GROUP_TABLE_H
+
+#include "exec/row_page.h"
+
+struct gar_group_table;
+
+/* layout and memory are borrowed for the life of the table. Errors: GAR_ERR_NOMEM. Owns: caller
+ * frees. */
+GAR_MUST_USE enum gar_status gar_group_table_new(const struct gar_key_layout *layout,
+                                                 struct gar_memory *memory,
+                                                 struct gar_group_table **out,
+                                                 struct gar_error *err);
+void gar_group_table_free(struct gar_group_table *table);
+int64_t gar_group_table_count(const struct gar_group_table *table);
+
+/* Group numbers of rows [0, rows) of the key columns; new groups are added. Errors: GAR_ERR_NOMEM;
+ * GAR_ERR_UNSUPPORTED beyond
+ * 2^32 - 2 groups. The table is then still usable, groups may have been added. */
+GAR_MUST_USE enum gar_status gar_group_table_find(struct gar_group_table *table,
+                                                  struct gar_column *const *columns, int64_t rows,
+                                                  uint32_t *out_groups, struct gar_error *err);
+
+/* Insert the keys of groups of another table of the same layout: from_groups[i] becomes
+ * out_groups[i] here. */
+GAR_MUST_USE enum gar_status gar_group_table_absorb(struct gar_group_table *table,
+                                                    const struct gar_group_table *from,
+                                                    const uint32_t *from_groups, int64_t count,
+                                                    uint32_t *out_groups, struct gar_error *err);
+
+/* The partition (of 2^bits) that a group's key belongs to, the same in all tables of one layout. */
+uint32_t gar_group_table_partition(const struct gar_group_table *table, int64_t group,
+                                   int32_t bits);
+
+/* Key column `index` of groups [first, first + count). */
+GAR_MUST_USE enum gar_status gar_group_table_column(const struct gar_group_table *table,
+                                                    int64_t index, int64_t first, int64_t count,
+                                                    struct gar_memory *memory,
+                                                    struct gar_column **out, struct gar_error *err);
+
+#endif

@@ -1,0 +1,760 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Aggregation, grouped and global.
+ *
+ * 1. Each worker evaluates keys and arguments, finds the groups of the rows in its own table and
+ * updates dense
+ *    accumulators, one aggregate after the other. Calls that need the same state over the same
+ * argument share it.
+ * 2. At the end the workers' tables are joined: few groups into the largest table, by one task;
+ * many by hash
+ *    partition, one task a partition, each into a table of its own.
+ * 3. The result is read group by group from the joined tables.
+ *
+ * Memory: one key row and the accumulators a group and worker; the partitioned join holds both
+ * sides once more.
+ * Order: none needed, none kept. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "exec/group_table.h"
+#include "exec/ops/ops.h"
+#include "kernels/aggregate.h"
+
+enum {
+    JOIN_ALONE_GROUPS = 1 << 15, /* so many groups in all are joined by one task */
+    PARTITION_GROUPS = 1 << 15,  /* aimed at for each partition */
+    PARTITION_BITS_MAX = 8,
+    PARTITION_BITS_MIN = 3,
+    PART_ROWS = 1 << 16, /* rows of one unit of the result */
+};
+
+/* One aggregate call of the plan. */
+struct call {
+    struct gar_aggregate_spec spec;
+    int64_t argument; /* output of the program, -1 none */
+    int64_t state;    /* which accumulators */
+};
+
+/* Keys and accumulators of some groups. */
+struct groups {
+    struct gar_group_table *table; /* owned; NULL without keys */
+    struct gar_aggregate **states; /* owned; state_count items */
+    struct gar_buffer *rows;       /* owned; int64_t rows seen of each group */
+    int64_t count;
+    int64_t room; /* of rows */
+};
+
+struct worker {
+    struct groups groups;
+    struct gar_eval *eval;       /* owned */
+    struct gar_column **columns; /* owned array; outputs of the program */
+    struct gar_buffer *numbers;  /* owned; uint32_t group of each row of a batch */
+    uint32_t *listed;            /* owned; groups ordered by partition */
+    int64_t *starts;             /* owned; first of each partition in listed, and the end */
+};
+
+struct group_by {
+    struct gar_sink base;
+    struct gar_source source;
+    struct gar_query *query;     /* borrowed */
+    struct gar_schema *schema;   /* of the result; owned reference */
+    struct gar_program *program; /* owned reference; NULL when it has no outputs */
+    int64_t output_count;
+    int64_t key_count;
+    struct gar_key_layout layout;
+    struct call *calls; /* owned */
+    int64_t call_count;
+    struct gar_aggregate_spec
+        *state_specs;         /* owned; call_count items, the first state_count in use */
+    int64_t *state_arguments; /* owned */
+    int64_t state_count;
+    struct worker **workers; /* owned; NULL where a worker had nothing to do */
+    int32_t worker_count;
+    /* after the input */
+    struct worker **used; /* owned array of borrowed workers, the one with most groups first */
+    int64_t used_count;
+    int32_t partition_bits;
+    struct groups *parts; /* owned when partitioned */
+    int64_t part_count;   /* 0: used[0] is the result */
+    int64_t next_part;
+    int64_t next_row;
+    const struct gar_plan *plan; /* borrowed while explained; owned reference */
+};
+
+/* ---- groups ---- */
+
+static void destroy_groups(const struct group_by *op, struct groups *groups)
+{
+    gar_group_table_free(groups->table);
+    for (int64_t s = 0; groups->states != NULL && s < op->state_count; s++) {
+        gar_aggregate_free(groups->states[s]);
+    }
+    gar_free(groups->states);
+    gar_buffer_unref(groups->rows);
+    memset(groups, 0, sizeof *groups);
+}
+
+static enum gar_status init_groups(struct group_by *op, struct groups *groups,
+                                   struct gar_error *err)
+{
+    struct gar_memory *memory = op->query->memory;
+    groups->states = (struct gar_aggregate **)gar_calloc(op->state_count,
+                                                         (int64_t)sizeof(struct gar_aggregate *));
+    if (groups->states == NULL) {
+        return gar_error_nomem(err, op->state_count * 8);
+    }
+    for (int64_t s = 0; s < op->state_count; s++) {
+        GAR_TRY(gar_aggregate_new(&op->state_specs[s], memory, &groups->states[s], err));
+    }
+    if (op->key_count > 0) {
+        GAR_TRY(gar_group_table_new(&op->layout, memory, &groups->table, err));
+    }
+    return GAR_OK;
+}
+
+static enum gar_status resize_groups(struct group_by *op, struct groups *groups, int64_t count,
+                                     struct gar_error *err)
+{
+    if (count > groups->room) {
+        const int64_t room = gar_max_i64(gar_max_i64(count, 2 * groups->room), 16);
+        const int64_t bytes = room * (int64_t)sizeof(int64_t);
+        if (groups->rows == NULL) {
+            GAR_TRY(gar_buffer_new(op->query->memory, bytes, &groups->rows, err));
+        } else {
+            GAR_TRY(gar_buffer_resize(groups->rows, bytes, err));
+        }
+        memset(groups->rows->data + groups->room * (int64_t)sizeof(int64_t), 0,
+               (size_t)(room - groups->room) * sizeof(int64_t));
+        groups->room = room;
+    }
+    if (count > groups->count) {
+        for (int64_t s = 0; s < op->state_count; s++) {
+            GAR_TRY(gar_aggregate_resize(groups->states[s], count, err));
+        }
+        groups->count = count;
+    }
+    return GAR_OK;
+}
+
+static int64_t *rows_of(const struct groups *groups)
+{
+    return (int64_t *)(void *)groups->rows->data;
+}
+
+/* ---- input ---- */
+
+static void free_worker(struct group_by *op, struct worker *w)
+{
+    if (w == NULL) {
+        return;
+    }
+    destroy_groups(op, &w->groups);
+    gar_eval_free(w->eval);
+    gar_free(w->columns);
+    gar_buffer_unref(w->numbers);
+    gar_free(w->listed);
+    gar_free(w->starts);
+    gar_free(w);
+}
+
+static enum gar_status make_worker(struct group_by *op, struct worker **out, struct gar_error *err)
+{
+    struct worker *w = (struct worker *)gar_calloc(1, (int64_t)sizeof *w);
+    if (w == NULL) {
+        return gar_error_nomem(err, (int64_t)sizeof *w);
+    }
+    *out = w; /* freed with the operator from here on */
+    w->columns =
+        (struct gar_column **)gar_calloc(op->output_count, (int64_t)sizeof(struct gar_column *));
+    if (w->columns == NULL) {
+        return gar_error_nomem(err, op->output_count * 8);
+    }
+    if (op->program != NULL) {
+        GAR_TRY(gar_eval_new(op->program, op->query->memory, &w->eval, err));
+    }
+    GAR_TRY(init_groups(op, &w->groups, err));
+    return op->key_count == 0 ? resize_groups(op, &w->groups, 1, err) : GAR_OK;
+}
+
+static enum gar_status group_rows(struct group_by *op, struct worker *w, int64_t rows,
+                                  const uint32_t **out_numbers, struct gar_error *err)
+{
+    const int64_t bytes = rows * (int64_t)sizeof(uint32_t);
+    if (w->numbers == NULL || w->numbers->size < bytes) {
+        gar_buffer_unref(w->numbers);
+        w->numbers = NULL;
+        GAR_TRY(gar_buffer_new(op->query->memory, bytes, &w->numbers, err));
+    }
+    uint32_t *numbers = (uint32_t *)(void *)w->numbers->data;
+    GAR_TRY(gar_group_table_find(w->groups.table, w->columns, rows, numbers, err));
+    GAR_TRY(resize_groups(op, &w->groups, gar_group_table_count(w->groups.table), err));
+    int64_t *seen = rows_of(&w->groups);
+    for (int64_t i = 0; i < rows; i++) {
+        seen[numbers[i]]++;
+    }
+    *out_numbers = numbers;
+    return GAR_OK;
+}
+
+static enum gar_status add_rows(struct group_by *op, struct worker *w, int64_t rows,
+                                struct gar_error *err)
+{
+    const uint32_t *numbers = NULL;
+    if (op->key_count > 0) {
+        GAR_TRY(group_rows(op, w, rows, &numbers, err));
+    } else {
+        rows_of(&w->groups)[0] += rows;
+    }
+    for (int64_t s = 0; s < op->state_count; s++) {
+        const struct gar_column *argument =
+            op->state_arguments[s] >= 0 ? w->columns[op->state_arguments[s]] : NULL;
+        const enum gar_status status =
+            gar_aggregate_update(w->groups.states[s], numbers, argument, rows, err);
+        GAR_TRY(status);
+    }
+    return GAR_OK;
+}
+
+static enum gar_status group_by_start(struct gar_sink *base, struct gar_query *query,
+                                      int32_t workers, struct gar_error *err)
+{
+    struct group_by *op = (struct group_by *)base;
+    (void)query;
+    op->workers = (struct worker **)gar_calloc(workers, (int64_t)sizeof(struct worker *));
+    op->used = (struct worker **)gar_calloc(workers, (int64_t)sizeof(struct worker *));
+    if (op->workers == NULL || op->used == NULL) {
+        return gar_error_nomem(err, workers * 16);
+    }
+    op->worker_count = workers;
+    return GAR_OK;
+}
+
+static enum gar_status group_by_push(struct gar_sink *base, int32_t worker, int64_t seq,
+                                     int64_t row, struct gar_batch *batch, struct gar_error *err)
+{
+    struct group_by *op = (struct group_by *)base;
+    (void)seq;
+    (void)row;
+    enum gar_status status = GAR_OK;
+    if (op->workers[worker] == NULL) {
+        status = make_worker(op, &op->workers[worker], err);
+    }
+    struct worker *w = op->workers[worker];
+    if (status >= 0 && op->program != NULL) {
+        status = gar_eval_run(w->eval, batch, w->columns, err);
+    }
+    const int64_t rows = batch->selected;
+    gar_batch_unref(batch);
+    if (status < 0) {
+        return status;
+    }
+    status = add_rows(op, w, rows, err);
+    for (int64_t i = 0; i < op->output_count; i++) {
+        gar_column_unref(w->columns[i]);
+    }
+    return status;
+}
+
+/* ---- joining the workers' groups ---- */
+
+static enum gar_status combine_groups(struct group_by *op, struct groups *to,
+                                      const struct groups *from, const uint32_t *from_groups,
+                                      const uint32_t *to_groups, int64_t count,
+                                      struct gar_error *err)
+{
+    const int64_t *theirs = rows_of(from);
+    int64_t *ours = rows_of(to);
+    for (int64_t i = 0; i < count; i++) {
+        ours[to_groups[i]] += theirs[from_groups[i]];
+    }
+    for (int64_t s = 0; s < op->state_count; s++) {
+        GAR_TRY(gar_aggregate_combine(to->states[s], from->states[s], from_groups, to_groups, count,
+                                      err));
+    }
+    return GAR_OK;
+}
+
+/* Put the listed groups of `from` into `to`. */
+static enum gar_status absorb_groups(struct group_by *op, struct groups *to,
+                                     const struct groups *from, const uint32_t *from_groups,
+                                     int64_t count, struct gar_error *err)
+{
+    enum { STEP = 4096 };
+    uint32_t to_groups[STEP];
+    for (int64_t at = 0; at < count; at += STEP) {
+        const int64_t n = gar_min_i64(count - at, STEP);
+        GAR_CANCEL_CHECK(op->query->cancel, err);
+        if (to->table != NULL) {
+            GAR_TRY(gar_group_table_absorb(to->table, from->table, from_groups + at, n, to_groups,
+                                           err));
+            GAR_TRY(resize_groups(op, to, gar_group_table_count(to->table), err));
+        } else {
+            to_groups[0] = 0;
+        }
+        GAR_TRY(combine_groups(op, to, from, from_groups + at, to_groups, n, err));
+    }
+    return GAR_OK;
+}
+
+/* All into the largest. */
+static enum gar_status join_alone(struct group_by *op, struct gar_error *err)
+{
+    for (int64_t k = 1; k < op->used_count; k++) {
+        const struct groups *from = &op->used[k]->groups;
+        uint32_t *all = (uint32_t *)gar_malloc(from->count * (int64_t)sizeof(uint32_t));
+        if (all == NULL) {
+            return gar_error_nomem(err, from->count * (int64_t)sizeof(uint32_t));
+        }
+        for (int64_t g = 0; g < from->count; g++) {
+            all[g] = (uint32_t)g;
+        }
+        const enum gar_status status =
+            absorb_groups(op, &op->used[0]->groups, from, all, from->count, err);
+        gar_free(all);
+        GAR_TRY(status);
+    }
+    return GAR_OK;
+}
+
+/* List a worker's groups by partition. */
+static enum gar_status list_by_partition(struct group_by *op, struct worker *w,
+                                         struct gar_error *err)
+{
+    const int64_t parts = (int64_t)1 << op->partition_bits;
+    const int64_t count = w->groups.count;
+    w->listed = (uint32_t *)gar_malloc(count * (int64_t)sizeof(uint32_t));
+    w->starts = (int64_t *)gar_calloc(parts + 1, (int64_t)sizeof(int64_t));
+    if (w->listed == NULL || w->starts == NULL) {
+        return gar_error_nomem(err, count * (int64_t)sizeof(uint32_t));
+    }
+    for (int64_t g = 0; g < count; g++) {
+        w->starts[gar_group_table_partition(w->groups.table, g, op->partition_bits) + 1]++;
+    }
+    for (int64_t p = 0; p < parts; p++) {
+        w->starts[p + 1] += w->starts[p];
+    }
+    int64_t next[1 << PARTITION_BITS_MAX];
+    memcpy(next, w->starts, (size_t)parts * sizeof next[0]);
+    for (int64_t g = 0; g < count; g++) {
+        w->listed[next[gar_group_table_partition(w->groups.table, g, op->partition_bits)]++] =
+            (uint32_t)g;
+    }
+    return GAR_OK;
+}
+
+static enum gar_status join_partition(struct group_by *op, int64_t part, struct gar_error *err)
+{
+    struct groups *to = &op->parts[part];
+    GAR_TRY(init_groups(op, to, err));
+    GAR_TRY(resize_groups(op, to, 1, err));
+    for (int64_t k = 0; k < op->used_count; k++) {
+        const struct worker *w = op->used[k];
+        const int64_t first = w->starts[part];
+        GAR_TRY(
+            absorb_groups(op, to, &w->groups, w->listed + first, w->starts[part + 1] - first, err));
+    }
+    to->count = gar_group_table_count(to->table);
+    return GAR_OK;
+}
+
+/* What is there after the input: sort the used workers and choose how to join. */
+static enum gar_status plan_join(struct group_by *op, int64_t *out_items, struct gar_error *err)
+{
+    int64_t groups = 0;
+    for (int32_t i = 0; i < op->worker_count; i++) {
+        struct worker *w = op->workers[i];
+        if (w == NULL) {
+            continue;
+        }
+        groups += w->groups.count;
+        op->used[op->used_count++] = w;
+        if (w->groups.count > op->used[0]->groups.count) {
+            op->used[op->used_count - 1] = op->used[0];
+            op->used[0] = w;
+        }
+    }
+    if (op->used_count == 0 && op->key_count == 0) {
+        GAR_TRY(make_worker(op, &op->workers[0], err)); /* no row: one group all the same */
+        op->used[op->used_count++] = op->workers[0];
+    }
+    *out_items = 0;
+    if (op->used_count <= 1) {
+        return GAR_OK;
+    }
+    if (groups <= JOIN_ALONE_GROUPS || op->key_count == 0) {
+        *out_items = 1;
+        return GAR_OK;
+    }
+    op->partition_bits = PARTITION_BITS_MIN;
+    while (op->partition_bits < PARTITION_BITS_MAX &&
+           (groups >> op->partition_bits) > PARTITION_GROUPS) {
+        op->partition_bits++;
+    }
+    op->part_count = (int64_t)1 << op->partition_bits;
+    op->parts = (struct groups *)gar_calloc(op->part_count, (int64_t)sizeof *op->parts);
+    if (op->parts == NULL) {
+        return gar_error_nomem(err, op->part_count * (int64_t)sizeof *op->parts);
+    }
+    *out_items = op->used_count;
+    return GAR_OK;
+}
+
+static enum gar_status group_by_stage(struct gar_sink *base, struct gar_query *query, int32_t stage,
+                                      int64_t *out_items, struct gar_error *err)
+{
+    struct group_by *op = (struct group_by *)base;
+    (void)query;
+    *out_items = 0;
+    if (stage == 0) {
+        return plan_join(op, out_items, err);
+    }
+    if (stage == 1 && op->parts != NULL) {
+        *out_items = op->part_count;
+        return GAR_OK;
+    }
+    for (int64_t k = op->parts != NULL ? 0 : 1; k < op->used_count;
+         k++) { /* what has been joined is not needed any more */
+        destroy_groups(op, &op->used[k]->groups);
+    }
+    return GAR_OK;
+}
+
+static enum gar_status group_by_item(struct gar_sink *base, int32_t stage, int64_t item,
+                                     int32_t worker, struct gar_error *err)
+{
+    struct group_by *op = (struct group_by *)base;
+    (void)worker;
+    if (stage == 1) {
+        return join_partition(op, item, err);
+    }
+    return op->parts != NULL ? list_by_partition(op, op->used[item], err) : join_alone(op, err);
+}
+
+/* ---- the result ---- */
+
+static const struct groups *part_of(const struct group_by *op, int64_t part)
+{
+    return op->parts != NULL ? &op->parts[part] : &op->used[part]->groups;
+}
+
+static enum gar_status group_by_next(struct gar_source *source, struct gar_query *query,
+                                     struct gar_source_unit *out, struct gar_error *err)
+{
+    struct group_by *op =
+        (struct group_by *)(void *)((char *)source - offsetof(struct group_by, source));
+    (void)query;
+    (void)err;
+    const int64_t parts = op->parts != NULL ? op->part_count : gar_min_i64(op->used_count, 1);
+    while (op->next_part < parts && op->next_row >= part_of(op, op->next_part)->count) {
+        op->next_part++;
+        op->next_row = 0;
+    }
+    if (op->next_part >= parts) {
+        return GAR_EOF;
+    }
+    out->part = op->next_part;
+    out->next = op->next_row;
+    out->end = gar_min_i64(out->next + PART_ROWS, part_of(op, op->next_part)->count);
+    op->next_row = out->end;
+    return GAR_OK;
+}
+
+static enum gar_status make_columns(struct group_by *op, const struct groups *groups, int64_t first,
+                                    int64_t count, struct gar_column **columns,
+                                    struct gar_error *err)
+{
+    for (int64_t k = 0; k < op->key_count; k++) {
+        GAR_TRY(gar_group_table_column(groups->table, k, first, count, op->query->memory,
+                                       &columns[k], err));
+    }
+    for (int64_t c = 0; c < op->call_count; c++) {
+        const struct call *call = &op->calls[c];
+        const enum gar_status status = gar_aggregate_finish(
+            groups->states[call->state], &call->spec, first, count, rows_of(groups),
+            op->query->memory, &columns[op->key_count + c], err);
+        if (status < 0) {
+            gar_error_prefix(err, "column '%s': ", op->schema->fields[op->key_count + c].name);
+            return status;
+        }
+    }
+    return GAR_OK;
+}
+
+static enum gar_status group_by_decode(struct gar_source *source, struct gar_source_unit *unit,
+                                       int32_t worker, int64_t max_rows, struct gar_batch **out,
+                                       struct gar_error *err)
+{
+    struct group_by *op =
+        (struct group_by *)(void *)((char *)source - offsetof(struct group_by, source));
+    (void)worker;
+    const int64_t rows = gar_min_i64(unit->end - unit->next, max_rows);
+    if (rows <= 0) {
+        return GAR_EOF;
+    }
+    const int64_t count = op->schema->count;
+    struct gar_column **columns = (struct gar_column **)gar_calloc(count, (int64_t)sizeof *columns);
+    if (columns == NULL) {
+        return gar_error_nomem(err, count * (int64_t)sizeof *columns);
+    }
+    enum gar_status status =
+        make_columns(op, part_of(op, unit->part), unit->next, rows, columns, err);
+    if (status >= 0) {
+        status = gar_batch_new(op->schema, columns, rows, out, err);
+    }
+    for (int64_t i = 0; i < count && status < 0; i++) {
+        gar_column_unref(columns[i]);
+    }
+    gar_free(columns);
+    unit->next += rows;
+    return status;
+}
+
+static void group_by_unit_free(struct gar_source *source, struct gar_source_unit *unit)
+{
+    (void)source;
+    (void)unit;
+}
+
+static void source_explain(const struct gar_source *source, struct gar_strbuf *out)
+{
+    (void)source;
+    gar_strbuf_append(out, "groups of the pipeline before");
+}
+
+static void group_by_explain(const struct gar_sink *base, struct gar_strbuf *out)
+{
+    const struct group_by *op = (const struct group_by *)(const void *)base;
+    gar_strbuf_append(out, op->key_count > 0 ? "group by " : "aggregate ");
+    for (int64_t i = 0; i < op->plan->expr_count; i++) {
+        gar_strbuf_append(out, i == 0 ? "" : i == op->key_count ? ": " : ", ");
+        gar_expr_print(op->plan->exprs[i], out);
+    }
+    gar_strbuf_printf(out, " (%lld accumulators, a table per worker, joined by hash partition)",
+                      (long long)op->state_count);
+}
+
+/* ---- making ---- */
+
+static void free_group_by(void *object)
+{
+    struct group_by *op = (struct group_by *)object;
+    for (int32_t i = 0; op->workers != NULL && i < op->worker_count; i++) {
+        free_worker(op, op->workers[i]);
+    }
+    for (int64_t p = 0; op->parts != NULL && p < op->part_count; p++) {
+        destroy_groups(op, &op->parts[p]);
+    }
+    gar_free(op->parts);
+    gar_free(op->workers);
+    gar_free(op->used);
+    gar_free(op->calls);
+    gar_free(op->state_specs);
+    gar_free(op->state_arguments);
+    gar_key_layout_destroy(&op->layout);
+    gar_program_unref(op->program);
+    gar_schema_unref(op->schema);
+    gar_plan_unref((struct gar_plan *)(uintptr_t)(const void *)op->plan);
+    gar_free(op);
+}
+
+static const struct gar_expr *bare(const struct gar_expr *expr)
+{
+    while (expr->kind == GAR_EXPR_ALIAS) {
+        expr = expr->args[0];
+    }
+    return expr;
+}
+
+static const struct gar_value *literal_of(const struct gar_expr *expr)
+{
+    expr = bare(expr);
+    return expr->kind == GAR_EXPR_LITERAL && expr->value.is_valid ? &expr->value : NULL;
+}
+
+static enum gar_status read_kind(const struct gar_expr *expr, struct gar_aggregate_spec *spec,
+                                 struct gar_error *err)
+{
+    static const struct {
+        const char *name;
+        enum gar_aggregate_kind kind;
+    } kinds[] = {
+        {"sum", GAR_AGGREGATE_SUM},
+        {"product", GAR_AGGREGATE_PRODUCT},
+        {"mean", GAR_AGGREGATE_MEAN},
+        {"min", GAR_AGGREGATE_MIN},
+        {"max", GAR_AGGREGATE_MAX},
+        {"count", GAR_AGGREGATE_COUNT},
+        {"stddev", GAR_AGGREGATE_STDDEV},
+        {"var", GAR_AGGREGATE_VAR},
+        {"any_value", GAR_AGGREGATE_ANY_VALUE},
+        {"bool_and", GAR_AGGREGATE_BOOL_AND},
+        {"bool_or", GAR_AGGREGATE_BOOL_OR},
+        {"count_distinct", GAR_AGGREGATE_COUNT_DISTINCT},
+    };
+    if (expr->kind == GAR_EXPR_CALL) {
+        const char *name = gar_function_info(expr->function)->name;
+        for (int64_t i = 0; i < GAR_COUNT_OF(kinds); i++) {
+            if (strcmp(kinds[i].name, name) == 0) {
+                spec->kind = kinds[i].kind;
+                return GAR_OK;
+            }
+        }
+        return gar_error_set(err, GAR_ERR_UNSUPPORTED,
+                             "the aggregate function '%s' cannot be run yet", name);
+    }
+    return gar_error_set(err, GAR_ERR_INTERNAL,
+                         "an aggregation over something that is not an aggregate call");
+}
+
+/* Second arguments: count's mode, the ddof of stddev and var. */
+static enum gar_status read_options(const struct gar_expr *expr, struct gar_aggregate_spec *spec,
+                                    struct gar_error *err)
+{
+    spec->ddof = 1;
+    if (expr->arg_count < 2) {
+        return GAR_OK;
+    }
+    const struct gar_value *value = literal_of(expr->args[1]);
+    if (value == NULL) {
+        return gar_error_set(err, GAR_ERR_VALUE, "%s: the second argument must be a literal",
+                             gar_aggregate_kind_name(spec->kind));
+    }
+    if (spec->kind == GAR_AGGREGATE_COUNT) {
+        if (strcmp(value->text.data, "all") == 0) {
+            spec->kind = GAR_AGGREGATE_COUNT_ALL;
+        } else if (strcmp(value->text.data, "null") == 0) {
+            spec->kind = GAR_AGGREGATE_COUNT_NULL;
+        }
+        return GAR_OK;
+    }
+    spec->ddof = value->i64;
+    return GAR_OK;
+}
+
+/* Number of the expression among the program's; it is added when new. */
+static int64_t program_output(struct gar_expr **exprs, int64_t *count, struct gar_expr *expr)
+{
+    for (int64_t i = 0; i < *count; i++) {
+        if (gar_expr_equal(exprs[i], expr)) {
+            return i;
+        }
+    }
+    exprs[(*count)++] = expr;
+    return *count - 1;
+}
+
+/* Keys first (each its own output), then the different arguments. */
+static enum gar_status make_program(struct group_by *op, const struct gar_plan *plan,
+                                    struct gar_error *err)
+{
+    struct gar_expr **exprs =
+        (struct gar_expr **)gar_calloc(plan->expr_count, (int64_t)sizeof(struct gar_expr *));
+    if (exprs == NULL) {
+        return gar_error_nomem(err, plan->expr_count * 8);
+    }
+    for (int64_t k = 0; k < op->key_count; k++) {
+        exprs[k] = (struct gar_expr *)(uintptr_t)(const void *)bare(plan->exprs[k]);
+    }
+    op->output_count = op->key_count;
+    enum gar_status status = GAR_OK;
+    for (int64_t c = 0; c < op->call_count && status >= 0; c++) {
+        const struct gar_expr *expr = bare(plan->exprs[op->key_count + c]);
+        struct call *call = &op->calls[c];
+        status = read_kind(expr, &call->spec, err);
+        if (status >= 0) {
+            status = read_options(expr, &call->spec, err);
+        }
+        call->argument = -1;
+        if (status >= 0 && expr->arg_count > 0 && call->spec.kind != GAR_AGGREGATE_COUNT_ALL) {
+            call->argument = program_output(exprs, &op->output_count, expr->args[0]);
+        }
+    }
+    if (status >= 0 && op->output_count > 0) {
+        status =
+            gar_program_new(plan->inputs[0]->schema, exprs, op->output_count, &op->program, err);
+    }
+    gar_free(exprs);
+    return status;
+}
+
+/* Types of calls, and which share a state. */
+static void assign_states(struct group_by *op)
+{
+    for (int64_t c = 0; c < op->call_count; c++) {
+        struct call *call = &op->calls[c];
+        call->spec.result = op->schema->fields[op->key_count + c].type;
+        call->spec.argument = call->argument >= 0
+                                  ? gar_program_output_type(op->program, call->argument)
+                                  : gar_type_of(GAR_BOOL); /* any that is not null */
+        call->state = -1;
+        for (int64_t s = 0; s < op->state_count && call->state < 0; s++) {
+            if (op->state_arguments[s] == call->argument &&
+                gar_aggregate_is_shared(&op->state_specs[s], &call->spec)) {
+                call->state = s;
+            }
+        }
+        if (call->state < 0) {
+            call->state = op->state_count++;
+            op->state_specs[call->state] = call->spec;
+            op->state_arguments[call->state] = call->argument;
+        }
+    }
+}
+
+static enum gar_status make_keys(struct group_by *op, struct gar_error *err)
+{
+    if (op->key_count == 0) {
+        return GAR_OK;
+    }
+    struct gar_type *types = (struct gar_type *)gar_calloc(op->key_count, (int64_t)sizeof *types);
+    if (types == NULL) {
+        return gar_error_nomem(err, op->key_count * (int64_t)sizeof *types);
+    }
+    for (int64_t k = 0; k < op->key_count; k++) {
+        types[k] = op->schema->fields[k].type;
+    }
+    const enum gar_status status = gar_key_layout_init(&op->layout, types, op->key_count, err);
+    gar_free(types);
+    return status;
+}
+
+enum gar_status gar_group_by_new(struct gar_query *query, const struct gar_plan *plan,
+                                 struct gar_sink **out_sink, struct gar_source **out_source,
+                                 struct gar_error *err)
+{
+    static const struct gar_sink_vtable sink_vtable = {.start = group_by_start,
+                                                       .push = group_by_push,
+                                                       .stage = group_by_stage,
+                                                       .item = group_by_item,
+                                                       .explain = group_by_explain};
+    static const struct gar_source_vtable source_vtable = {.next = group_by_next,
+                                                           .decode = group_by_decode,
+                                                           .unit_free = group_by_unit_free,
+                                                           .explain = source_explain};
+    struct group_by *op = (struct group_by *)gar_calloc(1, (int64_t)sizeof *op);
+    if (op == NULL) {
+        return gar_error_nomem(err, (int64_t)sizeof *op);
+    }
+    op->base.vtable = &sink_vtable;
+    op->source.vtable = &source_vtable;
+    op->query = query;
+    op->plan = gar_plan_ref(plan);
+    op->schema = gar_schema_ref(plan->schema);
+    op->key_count = plan->key_count;
+    op->call_count = plan->expr_count - plan->key_count;
+    GAR_TRY(gar_query_own(query, op, free_group_by, err));
+    op->calls = (struct call *)gar_calloc(op->call_count, (int64_t)sizeof *op->calls);
+    op->state_specs =
+        (struct gar_aggregate_spec *)gar_calloc(op->call_count, (int64_t)sizeof *op->state_specs);
+    op->state_arguments =
+        (int64_t *)gar_calloc(op->call_count, (int64_t)sizeof *op->state_arguments);
+    if (op->calls == NULL || op->state_specs == NULL || op->state_arguments == NULL) {
+        return gar_error_nomem(err, op->call_count * (int64_t)sizeof *op->calls);
+    }
+    GAR_TRY(make_keys(op, err));
+    GAR_TRY(make_program(op, plan, err));
+    assign_states(op);
+    *out_sink = &op->base;
+    *out_source = &op->source;
+    return GAR_OK;
+}

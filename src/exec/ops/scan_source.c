@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scans: units come from the provider in order; those that read are loaded on the IO pool a few
+ * units ahead of the
+ * workers, and given out in order once they are there.
+ *
+ * Memory: at most `ahead` loaded units, about AHEAD_BYTES where the scan knows the size of its
+ * units. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "exec/ops/ops.h"
+
+enum { AHEAD_BYTES = 256 << 20, AHEAD_MIN = 2 };
+
+/* A unit that is being read or waits to be taken. */
+struct loading {
+    struct loading *next;
+    struct scan_source *source;
+    struct gar_unit *unit; /* owned */
+    bool is_loaded;
+    bool is_end; /* sequential: next said GAR_EOF */
+};
+
+struct scan_source {
+    struct gar_source base;
+    struct gar_query *query;            /* borrowed */
+    struct gar_scan *scan;              /* owned */
+    struct gar_scan_provider *provider; /* owned reference; for explain */
+    void **workers;                     /* owned states of the scan */
+    int32_t worker_count;
+    bool is_filtered;
+    /* role */
+    struct loading *first; /* owned */
+    struct loading *last;
+    int64_t loading_count;
+    bool is_reading; /* sequential: a read is under way */
+    bool is_at_end;
+};
+
+static void drop_first(struct scan_source *source)
+{
+    struct loading *l = source->first;
+    source->first = l->next;
+    if (source->first == NULL) {
+        source->last = NULL;
+    }
+    source->loading_count--;
+    gar_free(l);
+}
+
+static enum gar_status run_load(void *context, int32_t worker, struct gar_error *err)
+{
+    (void)worker;
+    struct loading *l = (struct loading *)context;
+    struct gar_scan *scan = l->source->scan;
+    if (scan->sequential) {
+        const enum gar_status status = scan->vtable->next(scan, &l->unit, err);
+        if (status != GAR_OK) {
+            l->is_end = true;
+            return status == GAR_EOF ? GAR_OK : status;
+        }
+    }
+    return scan->vtable->load != NULL ? scan->vtable->load(scan, l->unit, err) : GAR_OK;
+}
+
+static void load_is_done(void *context, struct gar_query *query, enum gar_status status,
+                         const struct gar_error *err)
+{
+    (void)query;
+    (void)err;
+    struct loading *l = (struct loading *)context;
+    l->is_loaded = true;
+    l->source->is_reading = false;
+    if (status < 0 || l->is_end) {
+        l->source->is_at_end = true;
+    }
+}
+
+static enum gar_status begin_load(struct scan_source *source, struct gar_unit *unit,
+                                  struct gar_error *err)
+{
+    struct loading *l = (struct loading *)gar_calloc(1, (int64_t)sizeof *l);
+    if (l == NULL) {
+        return gar_error_nomem(err, (int64_t)sizeof *l);
+    }
+    l->source = source;
+    l->unit = unit;
+    const enum gar_status status =
+        gar_query_call(source->query, true, run_load, load_is_done, l, err);
+    if (status < 0) {
+        gar_free(l);
+        return status;
+    }
+    source->is_reading = true;
+    if (source->last != NULL) {
+        source->last->next = l;
+    } else {
+        source->first = l;
+    }
+    source->last = l;
+    source->loading_count++;
+    return GAR_OK;
+}
+
+/* How many units may be in memory ahead of the workers. */
+static int64_t ahead_of(const struct scan_source *source, const struct gar_query *query)
+{
+    int64_t ahead = 2 * (int64_t)query->workers + 2;
+    if (source->scan->unit_bytes > 0) {
+        ahead = gar_min_i64(ahead, gar_max_i64(AHEAD_BYTES / source->scan->unit_bytes, AHEAD_MIN));
+    }
+    const struct gar_pipeline *pipeline = query->current;
+    if (pipeline != NULL && pipeline->range.take >= 0) {
+        ahead = gar_min_i64(ahead, pipeline->window); /* a limit: begin with one unit */
+    }
+    return query->is_inline ? 1 : ahead;
+}
+
+static enum gar_status read_ahead(struct scan_source *source, struct gar_query *query,
+                                  struct gar_error *err)
+{
+    struct gar_scan *scan = source->scan;
+    const int64_t ahead = ahead_of(source, query);
+    while (!source->is_at_end && source->loading_count < ahead &&
+           !(scan->sequential && source->is_reading)) {
+        struct gar_unit *unit = NULL;
+        if (!scan->sequential) {
+            const enum gar_status status = scan->vtable->next(scan, &unit, err);
+            if (status == GAR_EOF) {
+                source->is_at_end = true;
+                break;
+            }
+            GAR_TRY(status);
+        }
+        const enum gar_status status = begin_load(source, unit, err);
+        if (status < 0) {
+            if (unit != NULL) {
+                scan->vtable->unit_free(scan, unit);
+            }
+            return status;
+        }
+    }
+    return GAR_OK;
+}
+
+static enum gar_status scan_next(struct gar_source *base, struct gar_query *query,
+                                 struct gar_source_unit *out, struct gar_error *err)
+{
+    struct scan_source *source = (struct scan_source *)base;
+    struct gar_scan *scan = source->scan;
+    if (scan->vtable->load == NULL && !scan->sequential) {
+        return source->is_at_end ? GAR_EOF : scan->vtable->next(scan, &out->unit, err);
+    }
+    GAR_TRY(read_ahead(source, query, err));
+    if (source->first == NULL) {
+        return GAR_EOF;
+    }
+    if (!source->first->is_loaded) {
+        return GAR_PENDING;
+    }
+    out->unit = source->first->unit;
+    const bool is_end = source->first->is_end;
+    drop_first(source);
+    if (is_end) {
+        return GAR_EOF;
+    }
+    return read_ahead(source, query, err);
+}
+
+static enum gar_status scan_decode(struct gar_source *base, struct gar_source_unit *unit,
+                                   int32_t worker, int64_t max_rows, struct gar_batch **out,
+                                   struct gar_error *err)
+{
+    struct scan_source *source = (struct scan_source *)base;
+    struct gar_scan *scan = source->scan;
+    if (source->workers[worker] == NULL && scan->vtable->worker_new != NULL) {
+        GAR_TRY(
+            scan->vtable->worker_new(scan, source->query->memory, &source->workers[worker], err));
+    }
+    return scan->vtable->decode(scan, unit->unit, source->workers[worker], max_rows, out, err);
+}
+
+static void scan_unit_free(struct gar_source *base, struct gar_source_unit *unit)
+{
+    struct scan_source *source = (struct scan_source *)base;
+    if (unit->unit != NULL) {
+        source->scan->vtable->unit_free(source->scan, unit->unit);
+        unit->unit = NULL;
+    }
+}
+
+static void scan_stop(struct gar_source *base)
+{
+    ((struct scan_source *)base)->is_at_end = true;
+}
+
+static void scan_explain(const struct gar_source *base, struct gar_strbuf *out)
+{
+    const struct scan_source *source = (const struct scan_source *)(const void *)base;
+    gar_strbuf_append(out, "scan ");
+    source->provider->vtable->print(source->provider, out);
+    gar_strbuf_append(out, source->scan->sequential ? ", read in sequence" : "");
+    gar_strbuf_append(
+        out, source->is_filtered && source->scan->filter_exact ? ", filtered by the scan" : "");
+}
+
+static void free_scan_source(void *object)
+{
+    struct scan_source *source = (struct scan_source *)object;
+    struct gar_scan *scan = source->scan;
+    while (source->first != NULL) {
+        if (source->first->unit != NULL) {
+            scan->vtable->unit_free(scan, source->first->unit);
+        }
+        drop_first(source);
+    }
+    for (int32_t w = 0; source->workers != NULL && w < source->worker_count; w++) {
+        if (source->workers[w] != NULL) {
+            scan->vtable->worker_free(scan, source->workers[w]);
+        }
+    }
+    gar_free(source->workers);
+    if (scan != NULL) {
+        scan->vtable->free(scan);
+    }
+    gar_scan_provider_unref(source->provider);
+    gar_free(source);
+}
+
+enum gar_status gar_scan_source_new(struct gar_query *query, struct gar_scan_provider *provider,
+                                    const struct gar_scan_request *request, struct gar_source **out,
+                                    const struct gar_scan **out_scan, struct gar_error *err)
+{
+    static const struct gar_source_vtable vtable = {.next = scan_next,
+                                                    .decode = scan_decode,
+                                                    .unit_free = scan_unit_free,
+                                                    .stop = scan_stop,
+                                                    .explain = scan_explain};
+    struct scan_source *source = (struct scan_source *)gar_calloc(1, (int64_t)sizeof *source);
+    if (source == NULL) {
+        return gar_error_nomem(err, (int64_t)sizeof *source);
+    }
+    source->base.vtable = &vtable;
+    source->query = query;
+    source->provider = gar_scan_provider_ref(provider);
+    source->worker_count = query->workers;
+    source->is_filtered = request->filter != NULL;
+    GAR_TRY(gar_query_own(query, source, free_scan_source, err));
+    source->workers = (void **)gar_calloc(query->workers, (int64_t)sizeof *source->workers);
+    if (source->workers == NULL) {
+        return gar_error_nomem(err, query->workers * (int64_t)sizeof *source->workers);
+    }
+    GAR_TRY(provider->vtable->open(provider, request, &source->scan, err));
+    *out_scan = source->scan;
+    *out = &source->base;
+    return GAR_OK;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compute side of a pipeline: one task takes a unit from its source through the transforms to the
+ * sink, batch by batch. It stops early when
+ * the query is cancelled, the pipeline has enough rows, or its outputs wait for a consumer; in the
+ * last case the job
+ * keeps its place in the unit and is submitted again when they are gone. */
+#include <string.h>
+
+#include "arrow/gather.h"
+#include "base/alloc.h"
+#include "exec/exec_priv.h"
+
+enum {
+    OUTPUT_BATCH_ROWS = 65536, /* rows of a batch that goes to a consumer */
+    OUTPUTS_MAX = 8,           /* batches, or bytes, that a job makes before it waits */
+    OUTPUT_BYTES_MAX = 8 << 20,
+    LIMIT_ROWS_MIN = 1024, /* with a limit: rows to begin with */
+    SMALL_ROWS = 1024,     /* smaller outputs are joined */
+};
+
+enum gar_status gar_pipeline_make_workers(struct gar_pipeline *pipeline, int32_t workers,
+                                          struct gar_error *err)
+{
+    for (int64_t b = 0; b < pipeline->branch_count; b++) {
+        struct gar_branch *branch = &pipeline->branches[b];
+        branch->worker_states = (void **)gar_calloc(branch->transform_count * workers,
+                                                    (int64_t)sizeof *branch->worker_states);
+        if (branch->worker_states == NULL) {
+            return gar_error_nomem(err, branch->transform_count * workers);
+        }
+    }
+    return GAR_OK;
+}
+
+void gar_pipeline_free_workers(struct gar_pipeline *pipeline, int32_t workers)
+{
+    for (int64_t b = 0; b < pipeline->branch_count; b++) {
+        struct gar_branch *branch = &pipeline->branches[b];
+        for (int64_t i = 0; branch->worker_states != NULL && i < workers * branch->transform_count;
+             i++) {
+            if (branch->worker_states[i] != NULL) {
+                struct gar_transform *transform = branch->transforms[i % branch->transform_count];
+                transform->vtable->worker_free(transform, branch->worker_states[i]);
+            }
+        }
+        gar_free(branch->worker_states);
+        branch->worker_states = NULL;
+    }
+}
+
+/* Push a batch (moved) through all transforms; *out NULL: no row is left. */
+static enum gar_status transform_batch(struct gar_job *job, int32_t worker, struct gar_batch *batch,
+                                       struct gar_batch **out, struct gar_error *err)
+{
+    struct gar_branch *branch = job->branch;
+    for (int64_t t = 0; t < branch->transform_count && batch != NULL; t++) {
+        struct gar_transform *transform = branch->transforms[t];
+        void **state = &branch->worker_states[worker * branch->transform_count + t];
+        if (*state == NULL && transform->vtable->worker_new != NULL) {
+            const enum gar_status made =
+                transform->vtable->worker_new(transform, job->query, state, err);
+            if (made < 0) {
+                gar_batch_unref(batch);
+                return made;
+            }
+        }
+        struct gar_batch *next = NULL;
+        GAR_TRY(transform->vtable->apply(transform, *state, batch, &next, err));
+        batch = next;
+    }
+    *out = batch;
+    return GAR_OK;
+}
+
+/* Strings of a batch from which most rows were dropped hold the bytes of all: copy those in use. */
+static enum gar_status compact_texts(struct gar_batch *batch, struct gar_memory *memory,
+                                     struct gar_batch **out, struct gar_error *err)
+{
+    const int64_t count = batch->schema->count;
+    struct gar_column **columns = (struct gar_column **)gar_calloc(count, (int64_t)sizeof *columns);
+    if (columns == NULL) {
+        return gar_error_nomem(err, count * (int64_t)sizeof *columns);
+    }
+    enum gar_status status = GAR_OK;
+    for (int64_t c = 0; c < count && status >= 0; c++) {
+        status = gar_column_compact(batch->columns[c], false, memory, &columns[c], err);
+    }
+    if (status >= 0) {
+        status = gar_batch_new(batch->schema, columns, batch->rows, out, err);
+    }
+    for (int64_t c = 0; c < count && status < 0; c++) {
+        gar_column_unref(columns[c]);
+    }
+    gar_free(columns);
+    return status;
+}
+
+/* Gather the batch (moved). */
+static enum gar_status gather_batch(struct gar_query *query, struct gar_batch *batch,
+                                    struct gar_batch **out, struct gar_error *err)
+{
+    if (batch->selection == NULL) {
+        *out = batch;
+        return GAR_OK;
+    }
+    const bool is_sparse = batch->selected * 2 < batch->rows;
+    struct gar_batch *gathered = NULL;
+    enum gar_status status = gar_batch_gather(batch, query->memory, &gathered, err);
+    gar_batch_unref(batch);
+    if (status >= 0 && is_sparse) {
+        status = compact_texts(gathered, query->memory, out, err);
+        gar_batch_unref(gathered);
+        return status;
+    }
+    *out = gathered;
+    return status;
+}
+
+/* Join a small batch to the small one before it (both moved into the latter's place). */
+static enum gar_status join_outputs(struct gar_job *job, struct gar_batch *batch,
+                                    struct gar_error *err)
+{
+    struct gar_batch **last = &job->outputs[job->output_count - 1];
+    struct gar_batch *pair[2] = {*last, batch};
+    struct gar_batch *joined = NULL;
+    const enum gar_status status =
+        gar_batch_concat(batch->schema, pair, 2, job->query->memory, &joined, err);
+    gar_batch_unref(batch);
+    if (status >= 0) {
+        gar_batch_unref(*last);
+        *last = joined;
+    }
+    return status;
+}
+
+/* Keep a batch (moved) for the sink's deliver. */
+static enum gar_status keep_output(struct gar_job *job, struct gar_batch *batch,
+                                   struct gar_error *err)
+{
+    struct gar_batch *gathered = NULL;
+    GAR_TRY(gather_batch(job->query, batch, &gathered, err));
+    if (job->output_count > job->output_next && gathered->rows < SMALL_ROWS) {
+        const int64_t together = job->outputs[job->output_count - 1]->rows + gathered->rows;
+        if (together <= job->query->morsel_rows && together <= SMALL_ROWS * 4) {
+            return join_outputs(job, gathered, err);
+        }
+    }
+    const enum gar_status status =
+        gar_grow((void **)&job->outputs, &job->output_capacity, job->output_count + 1,
+                 (int64_t)sizeof *job->outputs, err);
+    if (status < 0) {
+        gar_batch_unref(gathered);
+        return status;
+    }
+    job->outputs[job->output_count++] = gathered;
+    job->output_bytes += gar_batch_bytes(gathered);
+    return GAR_OK;
+}
+
+static int64_t decode_rows(const struct gar_job *job)
+{
+    const struct gar_query *query = job->query;
+    const bool is_kept = job->pipeline->sink->vtable->push == NULL;
+    int64_t rows =
+        gar_min_i64(query->morsel_rows, is_kept ? OUTPUT_BATCH_ROWS : GAR_EXEC_BATCH_ROWS);
+    if (job->rows_max >= 0) {
+        rows = gar_min_i64(rows, gar_max_i64(job->rows_max, LIMIT_ROWS_MIN));
+    }
+    return rows;
+}
+
+/* One batch. GAR_EOF at the end of the unit. */
+static enum gar_status step(struct gar_job *job, int32_t worker, struct gar_error *err)
+{
+    struct gar_source *source = job->branch->source;
+    struct gar_sink *sink = job->pipeline->sink;
+    struct gar_batch *batch = NULL;
+    const enum gar_status status =
+        source->vtable->decode(source, &job->unit, worker, decode_rows(job), &batch, err);
+    if (status != GAR_OK) {
+        return status;
+    }
+    struct gar_batch *out = NULL;
+    GAR_TRY(transform_batch(job, worker, batch, &out, err));
+    if (out == NULL) {
+        return GAR_OK;
+    }
+    if (out->selected == 0) {
+        gar_batch_unref(out);
+        return GAR_OK;
+    }
+    const int64_t row = job->rows;
+    job->rows += out->selected;
+    if (sink->vtable->push != NULL) {
+        return sink->vtable->push(sink, worker, job->seq, row, out, err);
+    }
+    return keep_output(job, out, err);
+}
+
+void gar_pipeline_run_morsel(struct gar_job *job, int32_t worker)
+{
+    struct gar_pipeline *pipeline = job->pipeline;
+    while (job->output_count < OUTPUTS_MAX && job->output_bytes < OUTPUT_BYTES_MAX) {
+        const bool is_enough = job->rows_max >= 0 && job->rows >= job->rows_max;
+        if (is_enough || __atomic_load_n(&pipeline->stop, __ATOMIC_RELAXED) != 0) {
+            job->is_done = true;
+            return;
+        }
+        job->status = gar_cancel_status(job->query->cancel, &job->error);
+        if (job->status >= 0) {
+            job->status = step(job, worker, &job->error);
+        }
+        if (job->status == GAR_EOF) {
+            job->status = GAR_OK;
+            job->is_done = true;
+            return;
+        }
+        if (job->status < 0) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Aggregate kernels: dense accumulators indexed by group number.
+ *
+ * A state belongs to one worker. The owner counts the rows of each group itself (it needs that
+ * number once for all aggregates),
+ * a state only counts what is missing from it: the nulls of its argument. States of several
+ * workers are joined by combine.
+ *
+ * Nulls:   count nothing (but for the count modes); a group without a value gives null (counts: 0)
+ * NaN:     min and max ignore NaN unless all values are NaN; count_distinct counts all NaN as one
+ * value, -0.0 as 0.0
+ * Sums:    integers and decimals are summed exactly (beyond 64 bits where needed); only a final
+ * result that does not fit
+ *          is an error, so that the order of rows never matters. Means of them are exact before
+ * the one rounding. */
+#ifndef GAR_KERNELS_AGGREGATE_H
+#define GAR_KERNELS_AGGREGATE_H
+
+#include "arrow/column.h"
+
+enum gar_aggregate_kind {
+    GAR_AGGREGATE_COUNT,      /* rows whose argument is not null; without argument: rows */
+    GAR_AGGREGATE_COUNT_NULL, /* rows whose argument is null */
+    GAR_AGGREGATE_COUNT_ALL,  /* rows */
+    GAR_AGGREGATE_COUNT_DISTINCT,
+    GAR_AGGREGATE_SUM,
+    GAR_AGGREGATE_PRODUCT,
+    GAR_AGGREGATE_MEAN,
+    GAR_AGGREGATE_MIN,
+    GAR_AGGREGATE_MAX,
+    GAR_AGGREGATE_VAR,
+    GAR_AGGREGATE_STDDEV,
+    GAR_AGGREGATE_ANY_VALUE, /* the first value that is not null */
+    GAR_AGGREGATE_BOOL_AND,
+    GAR_AGGREGATE_BOOL_OR,
+};
+
+/* What to compute. result must be what the function registry says for the argument's type. */
+struct gar_aggregate_spec {
+    enum gar_aggregate_kind kind;
+    struct gar_type argument; /* null type when there is no argument */
+    struct gar_type result;
+    int64_t ddof; /* var, stddev */
+};
+
+struct gar_aggregate; /* one worker's state of one call */
+
+/* memory is borrowed for the life of the state. Errors: GAR_ERR_NOMEM; GAR_ERR_TYPE for a type
+ * that the function does not take.
+ * Owns: caller frees *out. */
+GAR_MUST_USE enum gar_status gar_aggregate_new(const struct gar_aggregate_spec *spec,
+                                               struct gar_memory *memory,
+                                               struct gar_aggregate **out, struct gar_error *err);
+void gar_aggregate_free(struct gar_aggregate *state);
+
+/* Can one state serve both calls (sum and mean of one column)? Then finish it with each spec. */
+bool gar_aggregate_is_shared(const struct gar_aggregate_spec *a,
+                             const struct gar_aggregate_spec *b);
+
+/* Make room for groups 0 .. groups - 1; new ones start empty, groups never go away. Amortised
+ * constant.
+ * Errors: GAR_ERR_NOMEM; the state is then as before. */
+GAR_MUST_USE enum gar_status gar_aggregate_resize(struct gar_aggregate *state, int64_t groups,
+                                                  struct gar_error *err);
+
+/* Add rows: row i of argument belongs to groups[i], all to group 0 when groups is NULL. argument
+ * is NULL for kinds
+ * without argument; any encoding; at least `rows` rows.
+ * Shape:   argument[rows], groups[rows] -> accumulators; every group number < groups of the last
+ * resize
+ * Errors:  GAR_ERR_NOMEM (strings, distinct sets); GAR_ERR_OVERFLOW of a product. The state can
+ * then only be freed.
+ * Owns:    borrows everything
+ * Threads: any, one at a time */
+GAR_MUST_USE enum gar_status gar_aggregate_update(struct gar_aggregate *state,
+                                                  const uint32_t *groups,
+                                                  const struct gar_column *argument, int64_t rows,
+                                                  struct gar_error *err);
+
+/* Join groups of another state of the same spec: group from_groups[i] (i when NULL) of `from` into
+ * to_groups[i] of `state`.
+ * Errors as update. */
+GAR_MUST_USE enum gar_status gar_aggregate_combine(struct gar_aggregate *state,
+                                                   const struct gar_aggregate *from,
+                                                   const uint32_t *from_groups,
+                                                   const uint32_t *to_groups, int64_t count,
+                                                   struct gar_error *err);
+
+/* The results of groups [first, first + count) as a FLAT column of spec->result; group_rows[g] is
+ * the number of rows seen
+ * by group g (of all groups, not of the range). spec: the state's own or one that shares it.
+ * Errors:  GAR_ERR_OVERFLOW naming function and type; GAR_ERR_NOMEM
+ * Owns:    caller unrefs *out; the state is unchanged */
+GAR_MUST_USE enum gar_status gar_aggregate_finish(const struct gar_aggregate *state,
+                                                  const struct gar_aggregate_spec *spec,
+                                                  int64_t first, int64_t count,
+                                                  const int64_t *group_rows,
+                                                  struct gar_memory *memory,
+                                                  struct gar_column **out, struct gar_error *err);
+
+const char *gar_aggregate_kind_name(enum gar_aggregate_kind kind);
+
+#endif

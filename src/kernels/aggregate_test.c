@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Aggregates against row-by-row answers: every kind, type and encoding, one and many groups, split
+ * into states that
+ * are combined. */
+#include "kernels/aggregate.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "arrow/builder.h"
+#include "arrow/gather.h"
+#include "base/alloc.h"
+
+enum { ROWS = 2600, GROUPS = 7 };
+
+static uint64_t random_state = 7;
+
+static uint64_t next_random(void)
+{
+    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return random_state >> 17 ^ random_state >> 41;
+}
+
+static const struct gar_type all_types[] = {
+    {.id = GAR_BOOL},
+    {.id = GAR_INT8},
+    {.id = GAR_INT16},
+    {.id = GAR_INT32},
+    {.id = GAR_INT64},
+    {.id = GAR_UINT8},
+    {.id = GAR_UINT16},
+    {.id = GAR_UINT32},
+    {.id = GAR_UINT64},
+    {.id = GAR_FLOAT32},
+    {.id = GAR_FLOAT64},
+    {.id = GAR_DECIMAL128, .precision = 15, .scale = 2},
+    {.id = GAR_DECIMAL128, .precision = 30, .scale = 3},
+    {.id = GAR_STRING},
+    {.id = GAR_BINARY},
+    {.id = GAR_DATE},
+    {.id = GAR_TIMESTAMP, .unit = GAR_NANO},
+    {.id = GAR_DURATION, .unit = GAR_MILLI},
+};
+
+static struct gar_value random_value(struct gar_type type, bool with_nulls)
+{
+    struct gar_value v = {.type = type, .is_valid = !with_nulls || next_random() % 4 != 0};
+    const int64_t r = (int64_t)(next_random() % 100);
+    if (!v.is_valid) {
+        return v;
+    }
+    if (type.id == GAR_BOOL) {
+        v.boolean = r % 2 == 0;
+    } else if (gar_type_is_float(type)) {
+        v.f64 = r < 5 ? (double)NAN : r < 8 ? -0.0 : (double)(r - 50) / 4;
+    } else if (type.id == GAR_DECIMAL128) {
+        v.i128 = (gar_i128)(r - 50) * (type.precision > 18 ? (gar_i128)INT64_MAX * 1000 : 1000007);
+    } else if (gar_type_is_text(type)) {
+        char text[64];
+        const int n = snprintf(text, sizeof text,
+                               r % 3 == 0 ? "%d" : "a text of more than twelve bytes %d", (int)r);
+        const int size = r == 0 ? 0 : n;
+        struct gar_value t;
+        assert_int_equal(gar_value_from_text(type, text, size, &t, NULL), GAR_OK);
+        return t;
+    } else if (gar_type_is_unsigned(type)) {
+        v.u64 = (uint64_t)r;
+    } else {
+        v.i64 = r - 50;
+    }
+    return v;
+}
+
+static struct gar_column *random_column(struct gar_type type, int64_t rows, bool with_nulls)
+{
+    struct gar_builder builder;
+    gar_builder_init(&builder, gar_memory_system(), type);
+    for (int64_t i = 0; i < rows; i++) {
+        struct gar_value v = random_value(type, with_nulls);
+        assert_int_equal(gar_builder_append_value(&builder, &v, NULL), GAR_OK);
+        gar_value_destroy(&v);
+    }
+    struct gar_column *column = NULL;
+    assert_int_equal(gar_builder_finish(&builder, &column, NULL), GAR_OK);
+    gar_builder_destroy(&builder);
+    return column;
+}
+
+/* flat, flat with nulls, slice, dictionary with nulls, constant, constant null */
+enum { ENCODINGS = 6 };
+
+static struct gar_column *encoded_column(struct gar_type type, int32_t encoding)
+{
+    struct gar_column *out = NULL;
+    if (encoding < 2) {
+        return random_column(type, ROWS, encoding == 1);
+    }
+    if (encoding == 2) {
+        struct gar_column *longer = random_column(type, ROWS + 100, true);
+        assert_int_equal(gar_column_slice(longer, 37, ROWS, &out, NULL), GAR_OK);
+        gar_column_unref(longer);
+        return out;
+    }
+    if (encoding == 3) {
+        struct gar_column *dictionary = random_column(type, 40, false);
+        struct gar_buffer *codes = NULL;
+        struct gar_buffer *validity = NULL;
+        assert_int_equal(gar_buffer_new(gar_memory_system(), ROWS * 4, &codes, NULL), GAR_OK);
+        assert_int_equal(
+            gar_buffer_new_zeroed(gar_memory_system(), (ROWS + 7) / 8, &validity, NULL), GAR_OK);
+        int64_t nulls = 0;
+        for (int64_t i = 0; i < ROWS; i++) {
+            const bool is_null = next_random() % 5 == 0;
+            gar_bit_put(validity->data, i, !is_null);
+            ((uint32_t *)(void *)codes->data)[i] = is_null ? 0 : (uint32_t)(next_random() % 40);
+            nulls += is_null;
+        }
+        assert_int_equal(gar_column_new_dictionary(codes, ROWS, validity, nulls, dictionary,
+                                                   gar_dictionary_next_id(), &out, NULL),
+                         GAR_OK);
+        return out;
+    }
+    struct gar_column *value = NULL;
+    do {
+        gar_column_unref(value);
+        value = random_column(type, 1, encoding == 5);
+    } while (gar_column_is_null(value, 0) != (encoding == 5));
+    assert_int_equal(gar_column_new_constant(value, ROWS, &out, NULL), GAR_OK);
+    return out;
+}
+
+/* The answer, by looking at every row's value. */
+static void expect_group(const struct gar_aggregate_spec *spec, const struct gar_column *column,
+                         const uint32_t *groups, uint32_t group, const struct gar_column *result,
+                         int64_t row)
+{
+    int64_t rows = 0;
+    int64_t valid = 0;
+    int64_t distinct = 0;
+    gar_i128 sum = 0;
+    double sum_f64 = 0;
+    double squares = 0;
+    double values_f64[ROWS];
+    bool all = true;
+    bool any = false;
+    struct gar_value least = {0};
+    struct gar_value greatest = {0};
+    struct gar_value first = {0};
+    static struct gar_value seen[ROWS];
+    for (int64_t i = 0; i < ROWS; i++) {
+        if (groups != NULL && groups[i] != group) {
+            continue;
+        }
+        rows++;
+        struct gar_value v;
+        assert_int_equal(gar_value_from_column(column, i, &v, NULL), GAR_OK);
+        if (!v.is_valid) {
+            continue;
+        }
+        double f = 0;
+        if (gar_type_is_float(v.type)) {
+            f = v.f64;
+        } else if (v.type.id == GAR_DECIMAL128) {
+            sum += v.i128;
+            f = gar_decimal_to_double(v.i128, v.type.scale);
+        } else if (v.type.id == GAR_BOOL) {
+            sum += v.boolean;
+            f = v.boolean;
+            all = all && v.boolean;
+            any = any || v.boolean;
+        } else if (gar_type_is_unsigned(v.type)) {
+            sum += v.u64;
+            f = (double)v.u64;
+        } else if (!gar_type_is_text(v.type)) {
+            sum += v.i64;
+            f = (double)v.i64;
+        }
+        sum_f64 += f;
+        values_f64[valid] = f;
+        const bool is_nan = gar_type_is_float(v.type) && isnan(v.f64);
+        if (!least.is_valid || (isnan(least.f64) && gar_type_is_float(v.type)) ||
+            (!is_nan && gar_value_compare(&v, &least) < 0)) {
+            gar_value_destroy(&least);
+            assert_int_equal(gar_value_copy(&v, &least, NULL), GAR_OK);
+        }
+        if (!greatest.is_valid || (isnan(greatest.f64) && gar_type_is_float(v.type)) ||
+            (!is_nan && gar_value_compare(&v, &greatest) > 0)) {
+            gar_value_destroy(&greatest);
+            assert_int_equal(gar_value_copy(&v, &greatest, NULL), GAR_OK);
+        }
+        if (!first.is_valid) {
+            assert_int_equal(gar_value_copy(&v, &first, NULL), GAR_OK);
+        }
+        bool is_new = true;
+        for (int64_t k = 0; k < distinct && is_new; k++) {
+            is_new = gar_value_compare(&seen[k], &v) != 0;
+        }
+        if (is_new) {
+            assert_int_equal(gar_value_copy(&v, &seen[distinct++], NULL), GAR_OK);
+        }
+        valid++;
+        gar_value_destroy(&v);
+    }
+    const double mean = valid > 0 ? sum_f64 / (double)valid : 0;
+    for (int64_t i = 0; i < valid; i++) {
+        squares += (values_f64[i] - mean) * (values_f64[i] - mean);
+    }
+    struct gar_value out;
+    assert_int_equal(gar_value_from_column(result, row, &out, NULL), GAR_OK);
+    switch (spec->kind) {
+    case GAR_AGGREGATE_COUNT: assert_int_equal(out.i64, valid); break;
+    case GAR_AGGREGATE_COUNT_NULL: assert_int_equal(out.i64, rows - valid); break;
+    case GAR_AGGREGATE_COUNT_ALL: assert_int_equal(out.i64, rows); break;
+    case GAR_AGGREGATE_COUNT_DISTINCT: assert_int_equal(out.i64, distinct); break;
+    case GAR_AGGREGATE_SUM:
+        assert_int_equal(out.is_valid, valid > 0);
+        if (valid > 0 && gar_type_is_float(out.type)) {
+            assert_true((isnan(out.f64) && isnan(sum_f64)) || fabs(out.f64 - sum_f64) < 1e-6);
+        } else if (valid > 0 && out.type.id == GAR_DECIMAL128) {
+            assert_true(out.i128 == sum);
+        } else if (valid > 0) {
+            assert_true(out.i64 == (int64_t)sum);
+        }
+        break;
+    case GAR_AGGREGATE_MEAN:
+        assert_int_equal(out.is_valid, valid > 0);
+        if (valid > 0 && out.type.id == GAR_FLOAT64) {
+            assert_true((isnan(out.f64) && isnan(mean)) || fabs(out.f64 - mean) < 1e-6);
+        } else if (valid > 0 && out.type.id == GAR_DECIMAL128) {
+            const double got = gar_decimal_to_double(out.i128, out.type.scale);
+            assert_true(fabs(got - mean) <= fabs(mean) * 1e-9 + 1e-4);
+        }
+        break;
+    case GAR_AGGREGATE_MIN:
+    case GAR_AGGREGATE_MAX: {
+        const struct gar_value *want = spec->kind == GAR_AGGREGATE_MIN ? &least : &greatest;
+        assert_int_equal(out.is_valid, valid > 0);
+        assert_true(valid == 0 || gar_value_compare(&out, want) == 0);
+        break;
+    }
+    case GAR_AGGREGATE_ANY_VALUE:
+        assert_int_equal(out.is_valid, valid > 0);
+        assert_true(valid == 0 || gar_value_compare(&out, &first) == 0);
+        break;
+    case GAR_AGGREGATE_VAR:
+    case GAR_AGGREGATE_STDDEV: {
+        double want = squares / ((double)valid - (double)spec->ddof);
+        want = spec->kind == GAR_AGGREGATE_STDDEV ? sqrt(want) : want;
+        assert_int_equal(out.is_valid, valid > spec->ddof);
+        assert_true(!out.is_valid || (isnan(out.f64) && isnan(want)) ||
+                    fabs(out.f64 - want) <=
+                        fabs(want) * 1e-9 +
+                            fabs(mean) * (spec->kind == GAR_AGGREGATE_VAR ? fabs(mean) : 1) * 1e-7 +
+                            1e-9);
+        break;
+    }
+    case GAR_AGGREGATE_BOOL_AND:
+    case GAR_AGGREGATE_BOOL_OR:
+        assert_int_equal(out.is_valid, valid > 0);
+        assert_true(valid == 0 ||
+                    out.boolean == (spec->kind == GAR_AGGREGATE_BOOL_AND ? all : any));
+        break;
+    case GAR_AGGREGATE_PRODUCT: break;
+    }
+    gar_value_destroy(&out);
+    gar_value_destroy(&least);
+    gar_value_destroy(&greatest);
+    gar_value_destroy(&first);
+    for (int64_t k = 0; k < distinct; k++) {
+        gar_value_destroy(&seen[k]);
+    }
+}
+
+static struct gar_type result_type(enum gar_aggregate_kind kind, struct gar_type from)
+{
+    switch (kind) {
+    case GAR_AGGREGATE_COUNT:
+    case GAR_AGGREGATE_COUNT_NULL:
+    case GAR_AGGREGATE_COUNT_ALL:
+    case GAR_AGGREGATE_COUNT_DISTINCT: return gar_type_of(GAR_INT64);
+    case GAR_AGGREGATE_SUM:
+    case GAR_AGGREGATE_PRODUCT:
+        if (gar_type_is_float(from)) {
+            return gar_type_of(GAR_FLOAT64);
+        }
+        if (from.id == GAR_DECIMAL128) {
+            return gar_type_decimal(38, from.scale);
+        }
+        return from.id == GAR_DURATION
+                   ? from
+                   : gar_type_of(gar_type_is_unsigned(from) ? GAR_UINT64 : GAR_INT64);
+    case GAR_AGGREGATE_MEAN:
+        if (from.id == GAR_DECIMAL128) {
+            return gar_type_decimal(38, from.scale + 4);
+        }
+        return from.id == GAR_DURATION ? from : gar_type_of(GAR_FLOAT64);
+    case GAR_AGGREGATE_MIN:
+    case GAR_AGGREGATE_MAX:
+    case GAR_AGGREGATE_ANY_VALUE: return from;
+    case GAR_AGGREGATE_VAR:
+    case GAR_AGGREGATE_STDDEV: return gar_type_of(GAR_FLOAT64);
+    case GAR_AGGREGATE_BOOL_AND:
+    case GAR_AGGREGATE_BOOL_OR: return gar_type_of(GAR_BOOL);
+    }
+    return from;
+}
+
+/* Rows [0, cut) go into one state, the rest into another whose groups are numbered backwards; then
+ * they are combined. */
+static void check_call(const struct gar_aggregate_spec *spec, struct gar_column *column,
+                       const uint32_t *groups)
+{
+    const int64_t group_count = groups != NULL ? GROUPS : 1;
+    struct gar_aggregate *states[2] = {NULL, NULL};
+    const int64_t cut = 1100;
+    int64_t rows[GROUPS] = {0};
+    uint32_t backwards[ROWS];
+    uint32_t map[GROUPS];
+    for (int64_t i = 0; groups != NULL && i < ROWS; i++) {
+        rows[groups[i]]++;
+        backwards[i] = GROUPS - 1 - groups[i];
+    }
+    for (uint32_t g = 0; g < GROUPS; g++) {
+        map[g] = groups != NULL ? GROUPS - 1 - g : 0;
+    }
+    rows[0] = groups != NULL ? rows[0] : ROWS;
+    for (int64_t s = 0; s < 2; s++) {
+        assert_int_equal(gar_aggregate_new(spec, gar_memory_system(), &states[s], NULL), GAR_OK);
+        assert_int_equal(gar_aggregate_resize(states[s], group_count, NULL), GAR_OK);
+    }
+    struct gar_column *head = NULL;
+    struct gar_column *tail = NULL;
+    assert_int_equal(gar_column_slice(column, 0, cut, &head, NULL), GAR_OK);
+    assert_int_equal(gar_column_slice(column, cut, ROWS - cut, &tail, NULL), GAR_OK);
+    assert_int_equal(gar_aggregate_update(states[0], groups, head, cut, NULL), GAR_OK);
+    assert_int_equal(gar_aggregate_update(states[1], groups != NULL ? backwards + cut : NULL, tail,
+                                          ROWS - cut, NULL),
+                     GAR_OK);
+    assert_int_equal(gar_aggregate_combine(states[0], states[1], NULL, map, group_count, NULL),
+                     GAR_OK);
+    struct gar_column *result = NULL;
+    struct gar_error err = GAR_ERROR_INIT;
+    const enum gar_status status = gar_aggregate_finish(states[0], spec, 0, group_count, rows,
+                                                        gar_memory_system(), &result, &err);
+    if (status < 0) {
+        fail_msg("%s", err.message);
+    }
+    for (uint32_t g = 0; g < group_count; g++) {
+        expect_group(spec, column, groups, g, result, g);
+    }
+    gar_column_unref(result);
+    gar_column_unref(head);
+    gar_column_unref(tail);
+    gar_aggregate_free(states[0]);
+    gar_aggregate_free(states[1]);
+}
+
+static void test_every_kind_type_and_encoding(void **context)
+{
+    (void)context;
+    uint32_t groups[ROWS];
+    for (int64_t i = 0; i < ROWS; i++) {
+        groups[i] = (uint32_t)(next_random() % (GROUPS - 1)); /* the last group stays empty */
+    }
+    for (int64_t t = 0; t < GAR_COUNT_OF(all_types); t++) {
+        for (int32_t e = 0; e < ENCODINGS; e++) {
+            struct gar_column *column = encoded_column(all_types[t], e);
+            for (int32_t kind = GAR_AGGREGATE_COUNT; kind <= GAR_AGGREGATE_BOOL_OR; kind++) {
+                const struct gar_aggregate_spec spec = {
+                    .kind = (enum gar_aggregate_kind)kind,
+                    .argument = all_types[t],
+                    .result = result_type((enum gar_aggregate_kind)kind, all_types[t]),
+                    .ddof = 1};
+                struct gar_aggregate *probe = NULL;
+                if (kind == GAR_AGGREGATE_PRODUCT ||
+                    gar_aggregate_new(&spec, gar_memory_system(), &probe, NULL) != GAR_OK) {
+                    continue;
+                }
+                gar_aggregate_free(probe);
+                check_call(&spec, column, NULL);
+                check_call(&spec, column, groups);
+            }
+            gar_column_unref(column);
+        }
+    }
+}
+
+static struct gar_column *i64_column(const int64_t *values, int64_t count)
+{
+    struct gar_column *column = NULL;
+    assert_int_equal(
+        gar_column_new(gar_memory_system(), gar_type_of(GAR_INT64), count, false, &column, NULL),
+        GAR_OK);
+    memcpy(gar_column_values_mut(column), values, (size_t)count * sizeof *values);
+    column->null_count = 0;
+    return column;
+}
+
+static enum gar_status run_i64(enum gar_aggregate_kind kind, enum gar_type_id result,
+                               const int64_t *values, int64_t count, const uint32_t *groups,
+                               struct gar_value *out, struct gar_error *err)
+{
+    const struct gar_aggregate_spec spec = {
+        .kind = kind, .argument = gar_type_of(GAR_INT64), .result = gar_type_of(result)};
+    struct gar_aggregate *state = NULL;
+    struct gar_column *result_column = NULL;
+    struct gar_column *column = i64_column(values, count);
+    assert_int_equal(gar_aggregate_new(&spec, gar_memory_system(), &state, NULL), GAR_OK);
+    assert_int_equal(gar_aggregate_resize(state, 1, NULL), GAR_OK);
+    enum gar_status status = gar_aggregate_update(state, groups, column, count, err);
+    if (status == GAR_OK) {
+        status = gar_aggregate_finish(state, &spec, 0, 1, &count, gar_memory_system(),
+                                      &result_column, err);
+    }
+    if (status == GAR_OK) {
+        assert_int_equal(gar_value_from_column(result_column, 0, out, NULL), GAR_OK);
+    }
+    gar_column_unref(result_column);
+    gar_column_unref(column);
+    gar_aggregate_free(state);
+    return status;
+}
+
+/* Only the final sum counts: on the way it may leave 64 bits. */
+static void test_sums_beyond_64_bits(void **context)
+{
+    (void)context;
+    const int64_t up_and_down[4] = {INT64_MAX, INT64_MAX, INT64_MIN, INT64_MIN + 3};
+    const int64_t too_much[2] = {INT64_MAX, 1};
+    const uint32_t zero[4] = {0, 0, 0, 0};
+    for (int32_t grouped = 0; grouped < 2; grouped++) {
+        const uint32_t *groups = grouped ? zero : NULL;
+        struct gar_value v;
+        struct gar_error err = GAR_ERROR_INIT;
+        assert_int_equal(run_i64(GAR_AGGREGATE_SUM, GAR_INT64, up_and_down, 4, groups, &v, &err),
+                         GAR_OK);
+        assert_int_equal(v.i64, 1);
+        assert_int_equal(run_i64(GAR_AGGREGATE_SUM, GAR_INT64, too_much, 2, groups, &v, &err),
+                         GAR_ERR_OVERFLOW);
+        assert_non_null(strstr(err.message, "sum is 9223372036854775808"));
+        assert_non_null(strstr(err.message, "int64"));
+        assert_int_equal(run_i64(GAR_AGGREGATE_MEAN, GAR_FLOAT64, too_much, 2, groups, &v, &err),
+                         GAR_OK);
+        assert_true(v.f64 == 4611686018427387904.0);
+        assert_int_equal(run_i64(GAR_AGGREGATE_PRODUCT, GAR_INT64, too_much, 2, groups, &v, &err),
+                         GAR_OK);
+        assert_int_equal(v.i64, INT64_MAX);
+        assert_int_equal(
+            run_i64(GAR_AGGREGATE_PRODUCT, GAR_INT64, up_and_down, 4, groups, &v, &err),
+            GAR_ERR_OVERFLOW);
+    }
+}
+
+static void test_allocation_failures(void **context)
+{
+    (void)context;
+    struct gar_column *column = random_column(gar_type_of(GAR_STRING), ROWS, true);
+    uint32_t groups[ROWS];
+    for (int64_t i = 0; i < ROWS; i++) {
+        groups[i] = (uint32_t)(next_random() % GROUPS);
+    }
+    const int64_t before = gar_memory_system_live_bytes();
+    const int64_t blocks = gar_alloc_live_blocks();
+    for (int32_t k = 0; k < 2; k++) {
+        const struct gar_aggregate_spec spec = {
+            .kind = k == 0 ? GAR_AGGREGATE_MIN : GAR_AGGREGATE_COUNT_DISTINCT,
+            .argument = gar_type_of(GAR_STRING),
+            .result = gar_type_of(k == 0 ? GAR_STRING : GAR_INT64)};
+        bool is_done = false;
+        for (int64_t n = 1; !is_done; n++) {
+            struct gar_aggregate *state = NULL;
+            struct gar_column *result = NULL;
+            const int64_t rows[GROUPS] = {ROWS, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS};
+            (void)gar_alloc_fail_at(n, false);
+            enum gar_status status = gar_aggregate_new(&spec, gar_memory_system(), &state, NULL);
+            status = status < 0 ? status : gar_aggregate_resize(state, GROUPS, NULL);
+            status = status < 0 ? status : gar_aggregate_update(state, groups, column, ROWS, NULL);
+            status = status < 0 ? status
+                                : gar_aggregate_finish(state, &spec, 0, GROUPS, rows,
+                                                       gar_memory_system(), &result, NULL);
+            is_done = gar_alloc_fail_at(0, false) < n;
+            assert_int_equal(status, is_done ? GAR_OK : GAR_ERR_NOMEM);
+            gar_column_unref(result);
+            gar_aggregate_free(state);
+            assert_int_equal(gar_memory_system_live_bytes(), before);
+            assert_int_equal(gar_alloc_live_blocks(), blocks);
+        }
+    }
+    gar_column_unref(column);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_kind_type_and_encoding),
+        cmocka_unit_test(test_sums_beyond_64_bits),
+        cmocka_unit_test(test_allocation_failures),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
