@@ -167,7 +167,7 @@ struct gar_expr *expression_from_object(struct gar_state *state, PyObject *obj)
 static PyObject *call_function(struct gar_state *state, const char *name, PyObject *const *args,
                                Py_ssize_t count)
 {
-    struct gar_expr *few[8];
+    struct gar_expr *few[8] = {0};
     struct gar_expr **exprs = few;
     struct gar_expr *out = NULL;
     struct gar_error err;
@@ -320,7 +320,8 @@ static PyObject *expression_alias(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "s:alias", &name)) {
         return NULL;
     }
-    return finish(self, gar_expr_alias(as_expression(self)->expr, name, &out, &err), out, &err);
+    const enum gar_status status = gar_expr_alias(as_expression(self)->expr, name, &out, &err);
+    return finish(self, status, out, &err);
 }
 
 static PyObject *expression_cast_text(PyObject *self, PyObject *args)
@@ -332,8 +333,9 @@ static PyObject *expression_cast_text(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "sp", &type, &is_try)) {
         return NULL;
     }
-    return finish(self, gar_expr_cast(as_expression(self)->expr, type, is_try != 0, &out, &err),
-                  out, &err);
+    const enum gar_status status =
+        gar_expr_cast(as_expression(self)->expr, type, is_try != 0, &out, &err);
+    return finish(self, status, out, &err);
 }
 
 static PyObject *expression_is_in_array(PyObject *self, PyObject *values)

@@ -199,8 +199,9 @@ static PyObject *frame_limit(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "LL", &offset, &limit)) {
         return NULL;
     }
-    return finish(as_frame(self)->state,
-                  gar_frame_limit(as_frame(self)->frame, offset, limit, &out, &err), out, &err);
+    const enum gar_status status =
+        gar_frame_limit(as_frame(self)->frame, offset, limit, &out, &err);
+    return finish(as_frame(self)->state, status, out, &err);
 }
 
 /* A list of bool of `count` items; PyMem_Free. */
@@ -621,7 +622,8 @@ static PyObject *range_frame(PyObject *module, PyObject *args)
     if (session == NULL || !PyArg_ParseTuple(args, "LLL", &start, &end, &step)) {
         return NULL;
     }
-    return finish(state, gar_frame_range(session, start, end, step, &out, &err), out, &err);
+    const enum gar_status status = gar_frame_range(session, start, end, step, &out, &err);
+    return finish(state, status, out, &err);
 }
 
 static PyObject *concat_frames(PyObject *module, PyObject *args)

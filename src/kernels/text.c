@@ -223,7 +223,7 @@ enum gar_status gar_text_to_case(struct gar_text_sink *sink, enum gar_text_case 
                                  struct gar_string_view *out, struct gar_error *err)
 {
     if (bytes <= GAR_VIEW_INLINE_BYTES) {
-        uint8_t small[GAR_VIEW_INLINE_BYTES];
+        uint8_t small[GAR_VIEW_INLINE_BYTES] = {0};
         if (to_case_ascii(text, bytes, to, small)) {
             *out = gar_view_make(small, (int32_t)bytes, 0, 0);
             return GAR_OK;
