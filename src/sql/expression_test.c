@@ -99,7 +99,7 @@ static void test_values(void **state)
     expect_result("UPPER(lower('Ab'))", "AB");
     expect_result("coalesce(null, 2)", "2");
     expect_result("-- a comment\n 1 /* and /* another */ one */", "1");
-    expect_result("-5::string", "-5");
+    expect_result("-5::float64", "-5.0");
     expect_result("cast(0.05 as decimal(2, 2))", "0.05");
     expect_result("0.06 + 0.01 = 0.07", "true");
     expect_result("'50%' like '50!%' escape '!' and '5x' not like '5!%' escape '!'", "true");
