@@ -7,6 +7,7 @@
 
 enum {
     FIRST_SLOTS = 64,
+    GROW_FAST_BELOW = 1 << 18,     /* groups */
     PREFETCH_FROM_BYTES = 1 << 18, /* smaller tables lie in L2 anyway */
     CODES_MAX = 1 << 16,     /* entries of a dictionary that one batch may make us map, at least */
     PAIR_ENTRIES_MAX = 1024, /* entries of a dictionary in a key of several columns */
@@ -97,33 +98,36 @@ int64_t gar_group_table_count(const struct gar_group_table *table)
 
 /* ---- the table ---- */
 
+/* Fill larger slots from the old ones in their order: a slot's new place is its old one or a
+ * multiple of the old size further, so that memory is written in a few streams. */
 static void refill_words(const struct gar_group_table *table, struct word_slot *slots,
                          uint64_t mask)
 {
-    const uint64_t *words =
-        table->words != NULL ? (const uint64_t *)(const void *)table->words->data : NULL;
-    for (int64_t g = 0; g < table->count; g++) {
-        if (g == table->null_group) {
+    const struct word_slot *old = (const struct word_slot *)(const void *)table->slots->data;
+    for (int64_t i = 0; i <= table->slot_mask; i++) {
+        if (old[i].group == 0) {
             continue;
         }
-        const uint32_t hash = gar_key_hash_word(words[g]);
-        uint64_t at = hash & mask;
+        uint64_t at = old[i].hash & mask;
         while (slots[at].group != 0) {
             at = (at + 1) & mask;
         }
-        slots[at] = (struct word_slot){words[g], (uint32_t)g + 1, hash};
+        slots[at] = old[i];
     }
 }
 
 static void refill_rows(const struct gar_group_table *table, uint64_t *slots, uint64_t mask)
 {
-    for (int64_t g = 0; g < table->count; g++) {
-        const uint32_t hash = gar_key_hash(gar_row_pages_at(&table->pages, g));
-        uint64_t at = hash & mask;
+    const uint64_t *old = (const uint64_t *)(const void *)table->slots->data;
+    for (int64_t i = 0; i <= table->slot_mask; i++) {
+        if (old[i] == 0) {
+            continue;
+        }
+        uint64_t at = (old[i] >> 32) & mask;
         while (slots[at] != 0) {
             at = (at + 1) & mask;
         }
-        slots[at] = ((uint64_t)hash << 32) | (uint32_t)(g + 1);
+        slots[at] = old[i];
     }
 }
 
@@ -146,12 +150,17 @@ static enum gar_status make_room(struct gar_group_table *table, int64_t more, st
     if (table->slots != NULL && want * 3 <= (table->slot_mask + 1) * 2) {
         return GAR_OK;
     }
-    const int64_t slots = gar_max_i64(gar_next_pow2(want * 2), FIRST_SLOTS);
+    /* Small tables grow by 4, to be refilled less often; large ones by 2, for their memory. */
+    const int64_t factor = want < GROW_FAST_BELOW ? 4 : 2;
+    const int64_t slots = table->slots == NULL ? gar_max_i64(gar_next_pow2(want * 2), FIRST_SLOTS)
+                                               : gar_next_pow2(want * factor);
     struct gar_buffer *fresh = NULL;
     const int64_t slot_bytes =
         table->is_word ? (int64_t)sizeof(struct word_slot) : (int64_t)sizeof(uint64_t);
     GAR_TRY(gar_buffer_new_zeroed(table->memory, slots * slot_bytes, &fresh, err));
-    if (table->is_word) {
+    if (table->slots == NULL) {
+        /* nothing to move */
+    } else if (table->is_word) {
         refill_words(table, (struct word_slot *)(void *)fresh->data, (uint64_t)slots - 1);
     } else {
         refill_rows(table, (uint64_t *)(void *)fresh->data, (uint64_t)slots - 1);

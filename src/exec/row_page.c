@@ -117,23 +117,12 @@ void gar_row_pages_export(const struct gar_row_pages *pages, int64_t row, uint64
     }
 }
 
-bool gar_row_pages_equal(const struct gar_row_pages *pages, int64_t row, const uint64_t *other)
+/* Rows whose words differ are equal all the same when they differ only in the places of long texts
+ * with equal bytes. */
+static bool equal_but_for_places(const struct gar_row_pages *pages, const uint64_t *mine,
+                                 const uint64_t *other)
 {
     const struct gar_key_layout *layout = pages->layout;
-    const uint64_t *mine = gar_row_pages_at(pages, row);
-    if (layout->text_count == 0) {
-        for (int32_t w = 0; w < layout->words; w++) {
-            if (mine[w] != other[w]) {
-                return false;
-            }
-        }
-        return true;
-    }
-    for (int32_t w = 0; w < layout->null_words; w++) {
-        if (mine[w] != other[w]) {
-            return false;
-        }
-    }
     for (int64_t c = 0; c < layout->count; c++) {
         const struct gar_key_column *key = &layout->columns[c];
         const int32_t w = key->word;
@@ -144,9 +133,9 @@ bool gar_row_pages_equal(const struct gar_row_pages *pages, int64_t row, const u
             return false;
         }
         if (is_far(key, other)) {
-            const int32_t size = gar_key_text_size(other[w]);
-            if (memcmp(gar_row_pages_far(pages, mine[w + 1]), gar_key_far(other[w + 1]),
-                       (size_t)size) != 0) {
+            const size_t size = (size_t)gar_key_text_size(other[w]);
+            const uint8_t *text = gar_row_pages_far(pages, mine[w + 1]);
+            if (memcmp(text, gar_key_far(other[w + 1]), size) != 0) {
                 return false;
             }
         } else if (key->words == 2 && mine[w + 1] != other[w + 1]) {
@@ -154,6 +143,25 @@ bool gar_row_pages_equal(const struct gar_row_pages *pages, int64_t row, const u
         }
     }
     return true;
+}
+
+bool gar_row_pages_equal(const struct gar_row_pages *pages, int64_t row, const uint64_t *other)
+{
+    const struct gar_key_layout *layout = pages->layout;
+    const uint64_t *mine = gar_row_pages_at(pages, row);
+    uint64_t differs = 0;
+    for (int32_t w = 0; w < layout->words; w++) {
+        differs |= mine[w] ^ other[w];
+    }
+    if (differs == 0 || layout->text_count == 0) {
+        return differs == 0;
+    }
+    for (int32_t w = 0; w < layout->null_words; w++) {
+        if (mine[w] != other[w]) {
+            return false;
+        }
+    }
+    return equal_but_for_places(pages, mine, other);
 }
 
 static int64_t row_number(const uint32_t *rows, int64_t first, int64_t i)

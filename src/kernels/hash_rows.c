@@ -216,12 +216,20 @@ static void clear_nulls(const struct gar_column *column, int64_t first, int64_t 
     }
 }
 
+/* Two words into one: the halves of their product, after Wang Yi's wyhash. */
+static inline uint64_t fold(uint64_t a, uint64_t b)
+{
+    const gar_u128 product =
+        (gar_u128)(a ^ UINT64_C(0x9e3779b97f4a7c15)) * (gar_u128)(b ^ UINT64_C(0xd6e8feb86659fd93));
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
 static void hash_column(const struct gar_key_column *key, const uint64_t *rows, int64_t stride,
                         int64_t count, uint64_t *hashes)
 {
     if (key->words == 1) {
         for (int64_t i = 0; i < count; i++) {
-            hashes[i] = gar_hash_combine(hashes[i], rows[i * stride + key->word]);
+            hashes[i] = fold(hashes[i], rows[i * stride + key->word]);
         }
         return;
     }
@@ -231,7 +239,7 @@ static void hash_column(const struct gar_key_column *key, const uint64_t *rows, 
         if (key->is_text && gar_key_text_size(word[0]) > GAR_VIEW_INLINE_BYTES) {
             second = gar_hash_bytes(gar_key_far(word[1]), gar_key_text_size(word[0]));
         }
-        hashes[i] = gar_hash_combine(hashes[i] ^ word[0], second);
+        hashes[i] = fold(hashes[i] + word[0], second);
     }
 }
 
@@ -255,7 +263,7 @@ void gar_key_encode(const struct gar_key_layout *layout, struct gar_column *cons
     for (int64_t i = 0; i < count; i++) {
         hashes[i] = rows[i * stride];
         for (int32_t w = 1; w < layout->null_words; w++) {
-            hashes[i] = gar_hash_combine(hashes[i], rows[i * stride + w]);
+            hashes[i] = fold(hashes[i], rows[i * stride + w]);
         }
     }
     for (int64_t c = 0; c < layout->count; c++) {
@@ -264,7 +272,7 @@ void gar_key_encode(const struct gar_key_layout *layout, struct gar_column *cons
         }
     }
     for (int64_t i = 0; i < count; i++) {
-        rows[i * stride] |= (uint64_t)((uint32_t)(hashes[i] >> 32) & hash_mask) << 32;
+        rows[i * stride] |= (uint64_t)((uint32_t)(gar_hash_u64(hashes[i]) >> 32) & hash_mask) << 32;
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Radix sort: insertion for a few entries, counting passes from the lowest byte for what fits in
- * L2, a split by the
- * highest differing byte above that. */
+/* Radix sort: insertion for a few entries, counting passes from the lowest digit for what fits in
+ * L2, a split by the highest differing bits above that. Passes go to and fro between the two
+ * arrays; a range knows in which of them it lies and in which it has to end. */
 #include "kernels/radix_sort.h"
 
 #include <string.h>
@@ -10,9 +10,11 @@
 
 enum {
     INSERTION_MAX = 24,
+    WIDE_FROM = 1 << 12,   /* entries from which 11-bit digits pay */
     SPLIT_ABOVE = 1 << 15, /* entries; with scratch 1 MiB */
-    DIGITS = 256,
-    DEPTH_MAX = 8, /* bytes of a key */
+    NARROW_BITS = 8,
+    WIDE_BITS = 11,
+    DEPTH_MAX = 8,
 };
 
 static void insertion_sort(struct gar_sort_entry *entries, int64_t count)
@@ -42,78 +44,93 @@ static uint64_t differing_bits(const struct gar_sort_entry *entries, int64_t cou
     return bits;
 }
 
-/* One stable counting pass by the byte at `shift`. starts gets the first place of each digit, and
+/* One stable counting pass by `bits` bits at `shift`. starts gets the first place of each digit, and
  * the end. */
-static void pass(const struct gar_sort_entry *from, struct gar_sort_entry *to, int64_t count,
-                 int32_t shift, int64_t starts[DIGITS + 1])
+static inline void pass(const struct gar_sort_entry *from, struct gar_sort_entry *to, int64_t count,
+                        int32_t shift, int32_t bits, uint32_t *places, uint32_t *starts)
 {
-    int64_t places[DIGITS] = {0};
+    const int32_t digits = 1 << bits;
+    const uint64_t mask = (uint64_t)digits - 1;
+    memset(places, 0, (size_t)digits * sizeof *places);
     for (int64_t i = 0; i < count; i++) {
-        places[(from[i].key >> shift) & (DIGITS - 1)]++;
+        places[(from[i].key >> shift) & mask]++;
     }
-    int64_t sum = 0;
-    for (int32_t d = 0; d < DIGITS; d++) {
-        const int64_t n = places[d];
+    uint32_t sum = 0;
+    for (int32_t d = 0; d < digits; d++) {
+        const uint32_t n = places[d];
         starts[d] = places[d] = sum;
         sum += n;
     }
-    starts[DIGITS] = sum;
+    starts[digits] = sum;
     for (int64_t i = 0; i < count; i++) {
-        to[places[(from[i].key >> shift) & (DIGITS - 1)]++] = from[i];
+        to[places[(from[i].key >> shift) & mask]++] = from[i];
     }
 }
 
-static void sort_by_low_bytes(struct gar_sort_entry *entries, struct gar_sort_entry *scratch,
-                              int64_t count, uint64_t bits)
+/* Counting passes from the lowest differing bit up; the result is in `entries` or, with to_scratch,
+ * in `scratch`. */
+static void sort_by_digits(struct gar_sort_entry *entries, struct gar_sort_entry *scratch,
+                           int64_t count, uint64_t bits, bool to_scratch)
 {
+    uint32_t places[1 << WIDE_BITS];
+    uint32_t starts[(1 << WIDE_BITS) + 1];
     struct gar_sort_entry *from = entries;
     struct gar_sort_entry *to = scratch;
-    int64_t starts[DIGITS + 1];
-    /* Digits begin at the lowest differing bit, not at a byte border. */
+    const int32_t width = count >= WIDE_FROM ? WIDE_BITS : NARROW_BITS;
     int32_t shift = gar_ctz64(bits);
     while (shift < 64 && bits >> shift != 0) {
-        if (((bits >> shift) & (DIGITS - 1)) != 0) {
-            pass(from, to, count, shift, starts);
+        if (((bits >> shift) & ((UINT64_C(1) << width) - 1)) != 0) {
+            if (width == WIDE_BITS) {
+                pass(from, to, count, shift, WIDE_BITS, places, starts);
+            } else {
+                pass(from, to, count, shift, NARROW_BITS, places, starts);
+            }
             struct gar_sort_entry *const swap = from;
             from = to;
             to = swap;
         }
-        shift += 8;
+        shift += width;
     }
-    if (from != entries) {
-        memcpy(entries, from, (size_t)count * sizeof *entries);
+    struct gar_sort_entry *want = to_scratch ? scratch : entries;
+    if (from != want) {
+        memcpy(want, from, (size_t)count * sizeof *want);
     }
 }
 
+/* The range lies in `entries`; it ends there, or in `scratch` with to_scratch. */
 static void sort_range(struct gar_sort_entry *entries, struct gar_sort_entry *scratch,
-                       int64_t count, int32_t depth)
+                       int64_t count, bool to_scratch, int32_t depth)
 {
-    if (count <= INSERTION_MAX) {
+    bool is_done = count <= INSERTION_MAX;
+    uint64_t bits = 0;
+    if (is_done) {
         insertion_sort(entries, count);
-        return;
+    } else {
+        bits = differing_bits(entries, count, &is_done);
     }
-    bool is_sorted = false;
-    const uint64_t bits = differing_bits(entries, count, &is_sorted);
-    if (is_sorted) {
+    if (is_done) {
+        if (to_scratch && count > 0) {
+            memcpy(scratch, entries, (size_t)count * sizeof *entries);
+        }
         return;
     }
     if (count <= SPLIT_ABOVE || depth >= DEPTH_MAX) {
-        sort_by_low_bytes(entries, scratch, count, bits);
+        sort_by_digits(entries, scratch, count, bits, to_scratch);
         return;
     }
-    int64_t starts[DIGITS + 1];
+    uint32_t places[1 << NARROW_BITS];
+    uint32_t starts[(1 << NARROW_BITS) + 1];
     const int32_t highest = 63 - gar_clz64(bits);
-    pass(entries, scratch, count, highest >= 7 ? highest - 7 : 0, starts);
-    memcpy(entries, scratch, (size_t)count * sizeof *entries);
-    for (int32_t d = 0; d < DIGITS; d++) {
-        if (starts[d + 1] - starts[d] > 1) {
-            sort_range(entries + starts[d], scratch + starts[d], starts[d + 1] - starts[d],
-                       depth + 1);
-        }
+    const int32_t shift = highest >= NARROW_BITS - 1 ? highest - (NARROW_BITS - 1) : 0;
+    pass(entries, scratch, count, shift, NARROW_BITS, places, starts);
+    for (int32_t d = 0; d < 1 << NARROW_BITS; d++) {
+        const int64_t first = starts[d];
+        sort_range(scratch + first, entries + first, (int64_t)starts[d + 1] - first, !to_scratch,
+                   depth + 1);
     }
 }
 
 void gar_radix_sort(struct gar_sort_entry *entries, struct gar_sort_entry *scratch, int64_t count)
 {
-    sort_range(entries, scratch, count, 0);
+    sort_range(entries, scratch, count, false, 0);
 }

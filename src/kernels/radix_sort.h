@@ -11,7 +11,8 @@ struct gar_sort_entry {
     uint32_t unused;
 };
 
-/* Sort by key; entries of equal key keep their order. scratch has room for count entries.
+/* Sort by key; entries of equal key keep their order. scratch has room for count entries, at most
+ * 2^32 - 1.
  * Shape:   entries[count] in place; count >= 0
  * Threads: any; one call works on its own arrays
  * Cost:    only bytes that differ between keys cost a pass; large inputs are first split by their

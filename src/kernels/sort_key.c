@@ -19,6 +19,7 @@ enum {
     TEXT_BYTES = 7,     /* of a level that is all text */
     TEXT_BITS_MIN = 20, /* a text begins a new level when fewer bits are left */
     SMALL_RUN = 12,     /* ties of so few rows are compared directly */
+    FILL_STEP = 1024,
     DEPTH_MAX = 48,     /* levels of recursion; then rows are compared directly */
 };
 
@@ -353,8 +354,9 @@ static bool fill_fast(const struct sort_column *c, int64_t first, int64_t count,
     }
 }
 
-void gar_sorter_fill(const struct gar_sorter *sorter, int64_t first, int64_t count,
-                     struct gar_sort_entry *out)
+/* One step of fill, so short that all its passes are in L1. */
+static void fill_step(const struct gar_sorter *sorter, int64_t first, int64_t count,
+                      struct gar_sort_entry *out)
 {
     const struct level *level = &sorter->levels[0];
     for (int64_t i = 0; i < count; i++) {
@@ -377,6 +379,14 @@ void gar_sorter_fill(const struct gar_sorter *sorter, int64_t first, int64_t cou
         for (int64_t i = 0; i < count; i++) {
             out[i].key |= field_bits(sorter, field, first + i) << (64 - used);
         }
+    }
+}
+
+void gar_sorter_fill(const struct gar_sorter *sorter, int64_t first, int64_t count,
+                     struct gar_sort_entry *out)
+{
+    for (int64_t at = 0; at < count; at += FILL_STEP) {
+        fill_step(sorter, first + at, gar_min_i64(count - at, FILL_STEP), out + at);
     }
 }
 
