@@ -3,13 +3,18 @@
 #include "output.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "input.h"
+
+#define WAIT_MS 50
 
 static bool is_closed;
 
@@ -18,13 +23,37 @@ bool output_is_closed(void)
     return is_closed;
 }
 
+/* How many of the bytes can be written without being stuck for long, 0 after Ctrl-C. A pipe whose reader sleeps is
+ * asked every WAIT_MS, so that an interrupt is seen whenever it comes; it then takes PIPE_BUF bytes. */
+static int64_t writable_bytes(int64_t bytes)
+{
+    static int is_pipe = -1;
+    struct stat info;
+    if (is_pipe < 0) {
+        is_pipe =
+            fstat(STDOUT_FILENO, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
+    }
+    while (is_pipe != 0 && !input_interrupted(NULL)) {
+        struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
+        if (poll(&output, 1, WAIT_MS) > 0) {
+            bytes = bytes < PIPE_BUF ? bytes : PIPE_BUF;
+            break;
+        }
+    }
+    return input_interrupted(NULL) ? 0 : bytes;
+}
+
 int output_write(const char *data, int64_t bytes, void *context)
 {
     (void)context;
     while (bytes > 0) {
-        const ssize_t written = write(STDOUT_FILENO, data, (size_t)bytes);
+        const int64_t part = writable_bytes(bytes);
+        if (part == 0) {
+            return EINTR;
+        }
+        const ssize_t written = write(STDOUT_FILENO, data, (size_t)part);
         if (written < 0) {
-            if (errno == EINTR && !input_interrupted(NULL)) {
+            if (errno == EINTR || errno == EAGAIN) {
                 continue;
             }
             is_closed = errno == EPIPE;

@@ -29,8 +29,9 @@ SETTLE_S = 5.0
 
 # Threads of the engine's pools start on first use and stay; they are bounded, not compared.
 POOL_NAMES = ("Compute-Thread", "IO-Thread", "Query-Loop")
-# Libraries that tests compare with start unnamed threads and open descriptors of their own.
-FOREIGN = ("pyarrow", "duckdb", "polars", "pandas", "numpy", "daft")
+# Libraries that tests compare with start threads and open descriptors of their own.
+FOREIGN = ("pyarrow", "duckdb", "polars", "pandas")
+FOREIGN_THREADS = ("jemalloc", "tokio", "polars", "rayon", "mimalloc")
 
 os.environ.setdefault("POLARS_MAX_THREADS", "2")
 
@@ -137,8 +138,8 @@ def census_faults(before, after, is_foreign):
     """What grew, as text. Counts may shrink: garbage of earlier tests goes at any time."""
     faults = []
     for name, count in after["threads"].items():
-        unnamed = name == own_thread_name()
-        if count > before["threads"].get(name, 0) and not (unnamed and is_foreign):
+        is_theirs = is_foreign and (name == own_thread_name() or name.startswith(FOREIGN_THREADS))
+        if count > before["threads"].get(name, 0) and not is_theirs:
             faults.append(f"threads named {name}: {before['threads'].get(name, 0)} before, {count} after")
     for key in ("python threads", "children", "shared memory"):
         extra = list(after[key])
@@ -164,7 +165,7 @@ def own_thread_name():
 
 
 def uses_foreign(module):
-    return any(getattr(value, "__name__", "").split(".")[0] in FOREIGN[:4] for value in vars(module).values())
+    return any(getattr(value, "__name__", "").split(".")[0] in FOREIGN for value in vars(module).values())
 
 
 @pytest.fixture(autouse=True)
