@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/number_text.h"
 #include "engine/session_priv.h"
+#include "engine/zone_loader_priv.h"
 #include "os/mutex.h"
 
 #define DEFAULT_MORSEL_ROWS 131072
@@ -115,6 +116,7 @@ enum gar_status gar_session_new(const struct gar_settings *settings, struct gar_
                                 struct gar_error *err)
 {
     struct gar_settings full;
+    gar_zone_loader_install();
     gar_settings_init(&full);
     GAR_TRY(settings_from_environment(&full, err));
     gar_options_take(&full, sizeof full, settings);

@@ -2,6 +2,7 @@
 /* Case tables of scalar functions: each row is run over flat, sliced, dictionary, repeated, selected and constant inputs,
  * and all give the same. */
 #include "expr/test_support_priv.h"
+#include "expr/test_zones_priv.h"
 
 /* One row: columns a, b, c (NULL: none), the expression, the expected values or an error's text. */
 struct row {
@@ -621,6 +622,7 @@ TABLE_TEST(membership)
 
 int main(void)
 {
+    gar_zone_set_loader(test_zone_load);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arithmetic), cmocka_unit_test(test_decimals),   cmocka_unit_test(test_comparisons),
         cmocka_unit_test(test_logic),      cmocka_unit_test(test_text),       cmocka_unit_test(test_temporal),
