@@ -441,9 +441,9 @@ class DataFrame:
     def _table(self, html: bool, rows: int, cell_width: int = _CELL_WIDTH) -> str:
         width = 0 if html else _width()
         if self._is_collected:
-            return self._frame.table(html, rows, cell_width, width, self._frame.known_rows())
+            return self._frame.table(html, rows, cell_width, width, self._frame.known_rows()).rstrip("\n")
         preview = self._frame.limit(0, rows).collect()
-        return preview.table(html, rows, cell_width, width, self._frame.known_rows())
+        return preview.table(html, rows, cell_width, width, self._frame.known_rows()).rstrip("\n")
 
     def show(
         self,

@@ -492,6 +492,10 @@ static enum view_fault judge_view(const struct gar_string_view *v,
     if (v->size <= GAR_VIEW_INLINE_BYTES) {
         const struct gar_string_view tidy = short_view(v->inlined, v->size, true);
         fault = memcmp(&tidy, v, sizeof tidy) == 0 ? VIEW_GOOD : VIEW_UNTIDY;
+        const uint64_t bits = gar_load_u64(tidy.inlined) | gar_load_u32(tidy.inlined + 8);
+        if ((bits & UINT64_C(0x8080808080808080)) == 0) {
+            return fault; /* ASCII */
+        }
     } else {
         if (v->far.buffer < 0 || v->far.buffer >= parts->data_count || v->far.offset < 0) {
             return VIEW_OUTSIDE;
