@@ -133,11 +133,16 @@ enum gar_status gar_expr_typed(const char *type, const char *data, int64_t bytes
     GAR_TRY(parse_type(type, &parsed, err));
     struct gar_expr *text = NULL;
     struct gar_expr *cast = NULL;
-    GAR_TRY(gar_expr_string(data, bytes, &text, err));
-    enum gar_status status = gar_expr_new_cast(text, parsed, false, &cast, err);
-    gar_expr_unref(text);
     struct gar_value value = {.is_valid = false};
-    if (status == GAR_OK) {
+    enum gar_status status = GAR_OK;
+    if (parsed.id == GAR_DURATION) { /* a count of its unit; expressions have no cast from text to it */
+        status = gar_value_from_text(parsed, data, bytes, &value, err);
+    } else {
+        GAR_TRY(gar_expr_string(data, bytes, &text, err));
+        status = gar_expr_new_cast(text, parsed, false, &cast, err);
+        gar_expr_unref(text);
+    }
+    if (status == GAR_OK && cast != NULL) {
         status = gar_expr_fold(cast, &value, err);
         gar_expr_unref(cast);
     }

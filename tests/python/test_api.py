@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 
 import gar
@@ -20,8 +21,7 @@ D = decimal.Decimal
 settings = pytest.mark.settings
 
 
-@pytest.fixture
-def df():
+def make_df():
     return gar.from_pydict({"a": [1, 2, None, 4], "b": ["x", "y", "x", None], "c": [0.5, None, 1.5, 2.5]})
 
 
@@ -29,7 +29,8 @@ def df():
 
 
 @settings
-def test_select(df):
+def test_select():
+    df = make_df()
     assert df.select("a", col("c")).column_names == ["a", "c"]
     assert df.select(["a", "b"]).column_names == ["a", "b"]
     assert df.select("*").column_names == ["a", "b", "c"]
@@ -46,7 +47,8 @@ def test_select(df):
 
 
 @settings
-def test_with_columns_rename_exclude(df):
+def test_with_columns_rename_exclude():
+    df = make_df()
     assert df.with_column("a", col("a") * 2).to_pydict()["a"] == [2, 4, None, 8]
     assert df.with_column("z", 1).column_names == ["a", "b", "c", "z"]
     assert df.with_columns({"z": col("b"), "c": "text"}).to_pydict()["c"] == ["text"] * 4
@@ -67,7 +69,8 @@ def test_with_columns_rename_exclude(df):
 
 
 @settings
-def test_rows(df):
+def test_rows():
+    df = make_df()
     assert df.where(col("a") > 1).to_pydict()["a"] == [2, 4]
     assert df.where("a > 1 and b like 'y%'").to_pydict()["a"] == [2]
     assert df.filter(col("b") == "x").count_rows() == 2
@@ -90,7 +93,8 @@ def test_rows(df):
 
 
 @settings
-def test_sort(df):
+def test_sort():
+    df = make_df()
     assert df.sort("a").to_pydict()["a"] == [1, 2, 4, None]
     assert df.sort("a", desc=True).to_pydict()["a"] == [None, 4, 2, 1]
     assert df.sort("a", desc=True, nulls_first=False).to_pydict()["a"] == [4, 2, 1, None]
@@ -101,7 +105,8 @@ def test_sort(df):
 
 
 @settings
-def test_aggregates(df):
+def test_aggregates():
+    df = make_df()
     assert df.agg(col("a").sum().alias("s"), col("c").mean()).to_pydict() == {"s": [7], "c": [1.5]}
     assert df.agg([col("a").min(), col("a").max().alias("m")]).to_pydict() == {"a": [1], "m": [4]}
     assert df.sum("a", "c").to_pydict() == {"a": [7], "c": [4.5]}
@@ -193,8 +198,6 @@ def test_operators_from_both_sides():
 
 
 def test_numpy_scalars_beside_expressions():
-    import numpy as np
-
     df = gar.from_pydict({"a": [1, 2]})
     assert df.select((np.int64(3) + col("a")).alias("r")).to_pydict() == {"r": [4, 5]}
     assert df.select((col("a") * np.float64(1.5)).alias("r")).to_pydict() == {"r": [1.5, 3.0]}
@@ -253,7 +256,8 @@ def test_every_function_is_a_method_or_function():
 
 
 @settings
-def test_running(df):
+def test_running():
+    df = make_df()
     assert df.count_rows() == 4
     lazy = df.where(col("a") > 0)
     with pytest.raises(RuntimeError, match="collect"):
@@ -285,7 +289,8 @@ def test_range():
 
 
 @settings
-def test_files(df, tmp_path):
+def test_files(tmp_path):
+    df = make_df()
     for write, read, options in (
         ("write_parquet", gar.read_parquet, {"compression": "zstd"}),
         ("write_csv", gar.read_csv, {}),
@@ -350,7 +355,8 @@ def test_types():
             nested()
 
 
-def test_schemas(df):
+def test_schemas():
+    df = make_df()
     schema = df.schema()
     assert schema.column_names() == ["a", "b", "c"]
     assert schema["a"] == Field.create("a", "int64") == schema[0]
@@ -410,7 +416,8 @@ def test_secrets_are_not_printed():
 # ---- display
 
 
-def test_show_and_repr(df, capsys):
+def test_show_and_repr(capsys):
+    df = make_df()
     df.show(2)
     shown = capsys.readouterr().out
     assert "int64" in shown and "2 of 4 rows" in shown and "x" in shown
@@ -440,7 +447,8 @@ def test_display_is_safe_and_fits(capsys, monkeypatch):
     assert any(("column" in line and "100" in line) or "hidden" in line or "more" in line for line in lines)
 
 
-def test_explain(df, capsys):
+def test_explain(capsys):
+    df = make_df()
     df.where(col("a") > 1).explain(show_all=True)
     shown = capsys.readouterr().out
     for title in ("Logical plan", "Optimized plan", "Physical plan"):
