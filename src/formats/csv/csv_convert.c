@@ -8,8 +8,6 @@
 #include "base/utf8.h"
 #include "formats/csv/csv_convert_priv.h"
 
-/* Digits after the point that a number of the fast way can have: 0 to 15. */
-#define NUMBER_FRACTIONS 16
 /* Values are views up to this size. */
 #define VIEW_BYTES_MAX INT32_MAX
 
@@ -166,9 +164,6 @@ static enum csv_problem problem_of(enum gar_status status)
 }
 
 /* ---- numbers ---- */
-
-static const double powers_of_ten[] = {1e0, 1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7, 1e8,
-                                       1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16};
 
 static enum csv_problem narrow_i64(int64_t value, int64_t low, int64_t high, int64_t *out)
 {
@@ -358,102 +353,75 @@ static enum csv_problem convert_rest(const struct csv_rules *rules, const struct
     return CSV_FINE;
 }
 
-GAR_INLINE int64_t signed_of(const struct csv_numbers *n, int64_t i)
-{
-    const int64_t sign = -(int64_t)n->negative[i];
-    return ((int64_t)n->mantissa[i] ^ sign) - sign;
-}
-
-/* Rows that are no plain integer within bounds lose their bit. */
-static void keep_integers(struct csv_numbers *n, int64_t rows, int64_t low, int64_t high)
+/* Rows whose value is out of bounds lose their bit: the slow way finds out what is wrong with them. */
+static void keep_within(const int64_t *values, int64_t rows, int64_t low, int64_t high,
+                        uint64_t *plain)
 {
     for (int64_t base = 0; base < rows; base += 64) {
         const int64_t here = gar_min_i64(64, rows - base);
         uint64_t bad = 0;
         for (int64_t k = 0; k < here; k++) {
-            const int64_t v = signed_of(n, base + k);
-            bad |= (uint64_t)(n->fraction[base + k] != 0 || v < low || v > high) << k;
+            bad |= (uint64_t)(values[base + k] < low || values[base + k] > high) << k;
         }
-        n->plain[base >> 6] &= ~bad;
+        plain[base >> 6] &= ~bad;
     }
 }
 
-#define STORE_INTEGERS(CTYPE)                                     \
+#define NARROW(CTYPE)                                             \
     do {                                                          \
         CTYPE *to = (CTYPE *)(void *)t->values->data + t->length; \
         for (int64_t i = 0; i < rows; i++) {                      \
-            to[i] = (CTYPE)signed_of(n, i);                       \
+            to[i] = (CTYPE)values[i];                             \
         }                                                         \
     } while (0)
 
-static void store_integers(struct csv_target *t, struct csv_numbers *n, int64_t rows)
+static void integer_vector(const struct csv_fields *f, int64_t row, int64_t rows,
+                           struct csv_target *t, uint64_t *plain)
 {
-    keep_integers(n, rows, integer_low(t->type.id), integer_high(t->type.id));
-    switch (gar_type_width(t->type)) {
-    case 1: STORE_INTEGERS(uint8_t); break;
-    case 2: STORE_INTEGERS(uint16_t); break;
-    case 4: STORE_INTEGERS(uint32_t); break;
-    default: STORE_INTEGERS(int64_t); break;
+    if (t->type.id == GAR_INT64) {
+        csv_parse_integers(f, row, rows, (int64_t *)(void *)t->values->data + t->length, plain);
+        return;
     }
-}
-
-/* A double holds the mantissa and the power exactly, so one division rounds right. */
-GAR_INLINE double double_of(const struct csv_numbers *n, int64_t i)
-{
-    const double v = (double)(int64_t)n->mantissa[i] / powers_of_ten[n->fraction[i] & 15];
-    return n->negative[i] != 0 ? -v : v;
-}
-
-#define DOUBLE_EXACT ((uint64_t)1 << 53)
-
-static void store_doubles(struct csv_target *t, struct csv_numbers *n, int64_t rows)
-{
-    double *to = (double *)(void *)t->values->data + t->length;
-    for (int64_t base = 0; base < rows; base += 64) {
-        const int64_t here = gar_min_i64(64, rows - base);
-        uint64_t bad = 0;
-        for (int64_t k = 0; k < here; k++) {
-            to[base + k] = double_of(n, base + k);
-            bad |= (uint64_t)(n->mantissa[base + k] > DOUBLE_EXACT) << k;
-        }
-        n->plain[base >> 6] &= ~bad;
+    int64_t values[CSV_VECTOR_ROWS];
+    csv_parse_integers(f, row, rows, values, plain);
+    keep_within(values, rows, integer_low(t->type.id), integer_high(t->type.id), plain);
+    switch (gar_type_width(t->type)) {
+    case 1: NARROW(uint8_t); break;
+    case 2: NARROW(uint16_t); break;
+    case 4: NARROW(uint32_t); break;
+    default: NARROW(uint64_t); break;
     }
 }
 
 /* Rounding to double and then to float goes wrong only when the double lies halfway between two floats. */
-static void store_floats(struct csv_target *t, struct csv_numbers *n, int64_t rows)
+static void float_vector(const struct csv_fields *f, int64_t row, int64_t rows,
+                         struct csv_target *t, uint64_t *plain)
 {
+    double values[CSV_VECTOR_ROWS];
     float *to = (float *)(void *)t->values->data + t->length;
+    csv_parse_doubles(f, row, rows, values, plain);
     for (int64_t i = 0; i < rows; i++) {
-        const double v = double_of(n, i);
         uint64_t bits;
-        memcpy(&bits, &v, sizeof bits);
-        to[i] = (float)v;
-        if (n->mantissa[i] > DOUBLE_EXACT || (bits & 0x1fffffff) == 0x10000000) {
-            n->plain[i >> 6] &= ~(UINT64_C(1) << (i & 63));
+        memcpy(&bits, &values[i], sizeof bits);
+        to[i] = (float)values[i];
+        if ((bits & 0x1fffffff) == 0x10000000) {
+            plain[i >> 6] &= ~(UINT64_C(1) << (i & 63));
         }
     }
 }
 
-static void store_decimals(struct csv_target *t, struct csv_numbers *n, int64_t rows)
+static void fill_decimal_rules(struct gar_type type, struct csv_decimal_rules *rules)
 {
-    uint8_t *to = t->values->data + t->length * 16;
-    const int32_t scale = t->type.scale;
-    const gar_u128 bound = (gar_u128)gar_pow10_i128(t->type.precision);
-    uint64_t factors[NUMBER_FRACTIONS];
-    for (int32_t fraction = 0; fraction < NUMBER_FRACTIONS; fraction++) {
-        const int32_t by = scale - fraction;
-        factors[fraction] =
-            by >= 0 && by <= GAR_DECIMAL64_PRECISION_MAX ? (uint64_t)gar_pow10_i64(by) : 0;
-    }
-    for (int64_t i = 0; i < rows; i++) {
-        const uint64_t factor = factors[n->fraction[i] & (NUMBER_FRACTIONS - 1)];
-        const gar_u128 magnitude = (gar_u128)n->mantissa[i] * factor;
-        const gar_u128 sign = (gar_u128)0 - n->negative[i];
-        const gar_u128 v = (magnitude ^ sign) - sign;
-        memcpy(to + i * 16, &v, sizeof v);
-        const uint64_t bad = factor == 0 || magnitude >= bound;
-        n->plain[i >> 6] &= ~(bad << (i & 63));
+    for (int32_t fraction = 0; fraction < GAR_COUNT_OF(rules->factor); fraction++) {
+        const int32_t by = type.scale - fraction;
+        const bool is_fast = by >= 0 && by <= GAR_DECIMAL64_PRECISION_MAX;
+        rules->factor[fraction] = is_fast ? gar_pow10_i64(by) : 0;
+        rules->limit[fraction] = -1;
+        if (is_fast) {
+            const gar_i128 greatest = gar_pow10_i128(type.precision) - 1;
+            rules->limit[fraction] =
+                (int64_t)(greatest > INT64_MAX ? INT64_MAX : greatest) / rules->factor[fraction];
+        }
     }
 }
 
@@ -461,22 +429,27 @@ static enum csv_problem convert_numbers(const struct csv_rules *rules, const str
                                         struct csv_target *t, int64_t *out_row,
                                         struct gar_error *err)
 {
-    struct csv_numbers n;
+    struct csv_decimal_rules decimal;
+    if (t->type.id == GAR_DECIMAL128) {
+        fill_decimal_rules(t->type, &decimal);
+    }
     for (int64_t row = 0; row < f->rows; row += CSV_VECTOR_ROWS) {
         const int64_t rows = gar_min_i64(CSV_VECTOR_ROWS, f->rows - row);
-        if (rules->nulls_look_like_values) {
-            memset(n.plain, 0, sizeof n.plain);
-        } else {
-            csv_parse_numbers(f, row, rows, &n);
+        uint64_t plain[CSV_VECTOR_ROWS / 64] = {0};
+        if (!rules->nulls_look_like_values) {
             switch ((int)t->type.id) {
-            case GAR_FLOAT64: store_doubles(t, &n, rows); break;
-            case GAR_FLOAT32: store_floats(t, &n, rows); break;
-            case GAR_DECIMAL128: store_decimals(t, &n, rows); break;
-            default: store_integers(t, &n, rows); break;
+            case GAR_FLOAT64:
+                csv_parse_doubles(f, row, rows, (double *)(void *)t->values->data + t->length,
+                                  plain);
+                break;
+            case GAR_FLOAT32: float_vector(f, row, rows, t, plain); break;
+            case GAR_DECIMAL128:
+                csv_parse_decimals(f, row, rows, &decimal, t->values->data + t->length * 16, plain);
+                break;
+            default: integer_vector(f, row, rows, t, plain); break;
             }
         }
-        const enum csv_problem problem =
-            convert_rest(rules, f, row, rows, n.plain, t, out_row, err);
+        const enum csv_problem problem = convert_rest(rules, f, row, rows, plain, t, out_row, err);
         if (problem != CSV_FINE) {
             return problem;
         }

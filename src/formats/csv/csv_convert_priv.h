@@ -81,16 +81,24 @@ GAR_MUST_USE enum gar_status csv_target_finish(struct csv_target *target, struct
 
 /* ---- kernels over up to CSV_VECTOR_ROWS rows (csv_kernels.c) ---- */
 
-/* Numbers of up to 16 characters: an optional '-', digits, at most one '.'. */
-struct csv_numbers {
-    GAR_ALIGNED(64) uint64_t mantissa[CSV_VECTOR_ROWS]; /* all digits as one integer, below 10^16 */
-    GAR_ALIGNED(64) uint8_t fraction[CSV_VECTOR_ROWS];  /* digits after the point */
-    uint8_t negative[CSV_VECTOR_ROWS];                  /* 0 or 1 */
-    uint64_t plain[CSV_VECTOR_ROWS / 64]; /* bit set: understood; else the entries are undefined */
+/* Numbers of up to 16 characters: an optional '-', digits, at most one '.'. Zero with a '-' is left to the slow way.
+ * Each writes values[rows] and sets bits of plain (CSV_VECTOR_ROWS of them) where it understood the field; what it did not
+ * understand has an undefined value. */
+/* Without a point. */
+void csv_parse_integers(const struct csv_fields *fields, int64_t row, int64_t rows, int64_t *values,
+                        uint64_t *plain);
+void csv_parse_doubles(const struct csv_fields *fields, int64_t row, int64_t rows, double *values,
+                       uint64_t *plain);
+
+/* How a number with so many digits behind the point becomes a decimal. */
+struct csv_decimal_rules {
+    GAR_ALIGNED(64) int64_t factor[16]; /* what to multiply with, by digits behind the point */
+    GAR_ALIGNED(64)
+    int64_t limit[16]; /* the greatest magnitude before that; -1: not by the fast way */
 };
-void csv_parse_numbers(const struct csv_fields *fields, int64_t row, int64_t rows,
-                       struct csv_numbers *out);
-/* Dates "yyyy-mm-dd" (year 1..9999, 29 February may be left out) as days; plain as above. */
+void csv_parse_decimals(const struct csv_fields *fields, int64_t row, int64_t rows,
+                        const struct csv_decimal_rules *rules, uint8_t *values, uint64_t *plain);
+/* Dates "yyyy-mm-dd" (year 1..9999, 29 February may be left out) as days. */
 void csv_parse_dates(const struct csv_fields *fields, int64_t row, int64_t rows, int32_t *out_days,
                      uint64_t *plain);
 

@@ -70,27 +70,86 @@ GAR_INLINE bool pointed_number(const uint8_t *p, int64_t bytes, uint64_t *out,
     return point < 0 || bytes > 1;
 }
 
-static void numbers_portable(const struct csv_fields *f, int64_t row, int64_t rows,
-                             struct csv_numbers *out)
+struct number {
+    int64_t value;
+    uint8_t fraction; /* digits behind the point */
+    bool is_pointed;
+};
+
+GAR_INLINE bool one_number(const struct csv_fields *f, int64_t row, struct number *out)
 {
-    for (int64_t i = 0; i < rows; i++) {
-        const uint32_t start = f->before[(row + i) * f->stride] + 1;
-        int64_t bytes = (int64_t)(f->ends[(row + i) * f->stride] - start);
-        const uint8_t *p = f->data + start;
-        bool plain = false;
-        out->negative[i] = 0;
-        out->fraction[i] = 0;
-        if (bytes > 0 && bytes <= NUMBER_BYTES) {
-            if (p[0] == '-' && bytes > 1) {
-                out->negative[i] = 1;
-                p++;
-                bytes--;
-            }
-            plain = whole_number(p, bytes, &out->mantissa[i]) ||
-                    pointed_number(p, bytes, &out->mantissa[i], &out->fraction[i]);
+    const uint32_t start = f->before[row * f->stride] + 1;
+    int64_t bytes = (int64_t)(uint32_t)(f->ends[row * f->stride] - start);
+    const uint8_t *p = f->data + start;
+    if (bytes < 1 || bytes > NUMBER_BYTES) {
+        return false;
+    }
+    const bool is_negative = p[0] == '-';
+    p += is_negative;
+    bytes -= is_negative;
+    uint64_t magnitude = 0;
+    out->fraction = 0;
+    out->is_pointed = false;
+    if (bytes < 1) {
+        return false;
+    }
+    if (!whole_number(p, bytes, &magnitude)) {
+        out->is_pointed = true;
+        if (!pointed_number(p, bytes, &magnitude, &out->fraction)) {
+            return false;
         }
-        const uint64_t bit = UINT64_C(1) << (i & 63);
-        out->plain[i >> 6] = plain ? out->plain[i >> 6] | bit : out->plain[i >> 6] & ~bit;
+    }
+    out->value = is_negative ? -(int64_t)magnitude : (int64_t)magnitude;
+    return !is_negative || magnitude != 0;
+}
+
+GAR_INLINE void put_bit(uint64_t *bits, int64_t i, bool value)
+{
+    const uint64_t bit = UINT64_C(1) << (i & 63);
+    bits[i >> 6] = value ? bits[i >> 6] | bit : bits[i >> 6] & ~bit;
+}
+
+static const double powers_of_ten[16] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                         1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+
+/* A double holds a mantissa up to here and the power of ten exactly, so one division rounds right. */
+#define DOUBLE_EXACT (INT64_C(1) << 53)
+
+/* Rows [from, rows) of a vector, one by one. */
+static void integers_portable(const struct csv_fields *f, int64_t row, int64_t from, int64_t rows,
+                              int64_t *values, uint64_t *plain)
+{
+    for (int64_t i = from; i < rows; i++) {
+        struct number n = {0};
+        const bool is_plain = one_number(f, row + i, &n);
+        values[i] = n.value;
+        put_bit(plain, i, is_plain && !n.is_pointed);
+    }
+}
+
+static void doubles_portable(const struct csv_fields *f, int64_t row, int64_t from, int64_t rows,
+                             double *values, uint64_t *plain)
+{
+    for (int64_t i = from; i < rows; i++) {
+        struct number n = {0};
+        const bool is_plain = one_number(f, row + i, &n);
+        values[i] = (double)n.value / powers_of_ten[n.fraction];
+        put_bit(plain, i, is_plain && n.value <= DOUBLE_EXACT && n.value >= -DOUBLE_EXACT);
+    }
+}
+
+static void decimals_portable(const struct csv_fields *f, int64_t row, int64_t from, int64_t rows,
+                              const struct csv_decimal_rules *rules, uint8_t *values,
+                              uint64_t *plain)
+{
+    for (int64_t i = from; i < rows; i++) {
+        struct number n = {0};
+        const bool is_plain = one_number(f, row + i, &n);
+        const int64_t limit = rules->limit[n.fraction];
+        const bool fits = is_plain && n.value <= limit && n.value >= -limit;
+        const gar_i128 v = fits ? n.value * rules->factor[n.fraction] : 0;
+        memcpy(values + i * (int64_t)sizeof v, &v, sizeof v);
+        put_bit(plain, i, fits);
     }
 }
 
@@ -118,15 +177,14 @@ GAR_INLINE bool one_date(const uint8_t *p, int32_t *out)
     return true;
 }
 
-static void dates_portable(const struct csv_fields *f, int64_t row, int64_t rows, int32_t *out_days,
-                           uint64_t *plain)
+static void dates_portable(const struct csv_fields *f, int64_t row, int64_t from, int64_t rows,
+                           int32_t *out_days, uint64_t *plain)
 {
-    for (int64_t i = 0; i < rows; i++) {
+    for (int64_t i = from; i < rows; i++) {
         const uint32_t start = f->before[(row + i) * f->stride] + 1;
-        const bool good =
-            f->ends[(row + i) * f->stride] - start == 10 && one_date(f->data + start, &out_days[i]);
-        const uint64_t bit = UINT64_C(1) << (i & 63);
-        plain[i >> 6] = good ? plain[i >> 6] | bit : plain[i >> 6] & ~bit;
+        put_bit(plain, i,
+                f->ends[(row + i) * f->stride] - start == 10 &&
+                    one_date(f->data + start, &out_days[i]));
     }
 }
 
@@ -182,12 +240,13 @@ AVX512 GAR_INLINE struct four load_four(const struct csv_fields *f, int64_t row)
     return four;
 }
 
-/* Digits without point as bytes 0..9; bits of good fields; digits after the point (low dword of each result). */
+/* Digits without point as bytes 0..9, and per field (one bit each of four): is it good, negative, pointed. */
 struct four_digits {
     __m512i digits;
-    uint32_t good;     /* bit per field */
-    uint32_t negative; /* bit per field */
-    __m128i fraction;  /* four dwords */
+    uint32_t good;
+    uint32_t negative;
+    uint32_t pointed;
+    __m128i dots; /* words: one bit where the point is */
 };
 
 AVX512 GAR_INLINE struct four_digits digits_of(const struct four *four)
@@ -217,55 +276,135 @@ AVX512 GAR_INLINE struct four_digits digits_of(const struct four *four)
     out.digits = _mm512_mask_mov_epi8(values, up_to_dot, _mm512_bslli_epi128(values, 1));
     out.good = four->fits & has_digit & ~(uint32_t)has_bad & ~(uint32_t)dotted_twice & 15;
     out.negative = (uint32_t)_mm_test_epi16_mask(minuses, minuses) & 15;
-    /* The place of the point is the exponent of its bit taken as a float. */
-    const __m128i exponent =
-        _mm_srli_epi32(_mm_castps_si128(_mm_cvtepi32_ps(_mm_cvtepu16_epi32(dots))), 23);
-    out.fraction = _mm_maskz_sub_epi32(dotted, _mm_set1_epi32(127 + 15), exponent);
+    out.pointed = dotted;
+    out.dots = dots;
     return out;
 }
 
-AVX512 static void numbers_avx512(const struct csv_fields *f, int64_t row, int64_t rows,
-                                  struct csv_numbers *out)
+/* Digits behind the point, 0 without one: the place of the point is the exponent of its bit taken as a float. */
+AVX512 GAR_INLINE __m128i fraction_of(const struct four_digits *d)
+{
+    const __m128i exponent =
+        _mm_srli_epi32(_mm_castps_si128(_mm_cvtepi32_ps(_mm_cvtepu16_epi32(d->dots))), 23);
+    return _mm_maskz_sub_epi32((__mmask8)d->pointed, _mm_set1_epi32(127 + 15), exponent);
+}
+
+/* Eight numbers in row order. */
+struct eight {
+    __m512i values; /* signed */
+    __mmask8 good;
+    __mmask8 pointed;
+};
+
+/* Bits of four even and four odd rows as eight. */
+AVX512 GAR_INLINE __mmask8 interleave(uint32_t even, uint32_t odd)
+{
+    return (__mmask8)(_pdep_u32(even, 0x55) | _pdep_u32(odd, 0xaa));
+}
+
+AVX512 GAR_INLINE struct eight eight_numbers(const struct csv_fields *f, int64_t row,
+                                             struct four_digits *even, struct four_digits *odd)
 {
     const __m512i tens = _mm512_set1_epi16(0x010a);
     const __m512i hundreds = _mm512_set1_epi32(0x00010064);
     const __m512i ten_thousands = _mm512_set1_epi32(0x00012710);
     const __m512i hundred_millions = _mm512_set1_epi64(100000000);
-    memset(out->plain, 0, sizeof out->plain);
+    const struct four even_text = load_four(f, row);
+    const struct four odd_text = load_four(f, row + 1);
+    *even = digits_of(&even_text);
+    *odd = digits_of(&odd_text);
+    const __m512i e = _mm512_madd_epi16(_mm512_maddubs_epi16(even->digits, tens), hundreds);
+    const __m512i o = _mm512_madd_epi16(_mm512_maddubs_epi16(odd->digits, tens), hundreds);
+    const __m512i both = _mm512_madd_epi16(_mm512_packus_epi32(e, o), ten_thousands);
+    const __m512i value =
+        _mm512_add_epi64(_mm512_mul_epu32(both, hundred_millions), _mm512_srli_epi64(both, 32));
+    const __mmask8 negative = interleave(even->negative, odd->negative);
+    struct eight out;
+    out.values = _mm512_mask_sub_epi64(value, negative, _mm512_setzero_si512(), value);
+    out.good = interleave(even->good, odd->good) &
+               (__mmask8)(~negative | _mm512_test_epi64_mask(value, value));
+    out.pointed = interleave(even->pointed, odd->pointed);
+    return out;
+}
+
+/* Digits behind the point of eight numbers, as quadwords. */
+AVX512 GAR_INLINE __m512i eight_fractions(const struct four_digits *even,
+                                          const struct four_digits *odd)
+{
+    const __m256i e = _mm256_cvtepu32_epi64(fraction_of(even));
+    const __m256i o = _mm256_cvtepu32_epi64(fraction_of(odd));
+    const __m256i low = _mm256_unpacklo_epi64(e, o);  /* 0 1, 4 5 */
+    const __m256i high = _mm256_unpackhi_epi64(e, o); /* 2 3, 6 7 */
+    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_permute2x128_si256(low, high, 0x20)),
+                              _mm256_permute2x128_si256(low, high, 0x31), 1);
+}
+
+/* Entry number fraction (0..15) of a table of sixteen quadwords. */
+AVX512 GAR_INLINE __m512i table_of(const void *table, __m512i fraction)
+{
+    return _mm512_permutex2var_epi64(_mm512_load_si512(table), fraction,
+                                     _mm512_load_si512((const uint8_t *)table + 64));
+}
+
+AVX512 static void integers_avx512(const struct csv_fields *f, int64_t row, int64_t rows,
+                                   int64_t *values, uint64_t *plain)
+{
     int64_t i = 0;
+    memset(plain, 0, CSV_VECTOR_ROWS / 8);
     for (; i + 8 <= rows; i += 8) {
-        const struct four even_text = load_four(f, row + i);
-        const struct four odd_text = load_four(f, row + i + 1);
-        const struct four_digits even = digits_of(&even_text);
-        const struct four_digits odd = digits_of(&odd_text);
-        const __m512i e2 = _mm512_madd_epi16(_mm512_maddubs_epi16(even.digits, tens), hundreds);
-        const __m512i o2 = _mm512_madd_epi16(_mm512_maddubs_epi16(odd.digits, tens), hundreds);
-        const __m512i both = _mm512_madd_epi16(_mm512_packus_epi32(e2, o2), ten_thousands);
-        const __m512i value =
-            _mm512_add_epi64(_mm512_mul_epu32(both, hundred_millions), _mm512_srli_epi64(both, 32));
-        _mm512_store_si512(out->mantissa + i, value);
-        /* Interleave the bits and bytes of even and odd rows. */
-        const uint64_t good = _pdep_u64(even.good, 0x55) | _pdep_u64(odd.good, 0xaa);
-        const uint64_t negative =
-            _pdep_u64(_pdep_u64(even.negative, 0x55) | _pdep_u64(odd.negative, 0xaa),
-                      UINT64_C(0x0101010101010101));
-        const __m128i fractions = _mm_or_si128(even.fraction, _mm_slli_epi32(odd.fraction, 8));
-        _mm_storel_epi64((__m128i *)(void *)(out->fraction + i),
-                         _mm_shuffle_epi8(fractions, _mm_set_epi8(-1, -1, -1, -1, -1, -1, -1, -1,
-                                                                  13, 12, 9, 8, 5, 4, 1, 0)));
-        gar_store_u64(out->negative + i, negative);
-        out->plain[i >> 6] |= good << (i & 63);
+        struct four_digits even;
+        struct four_digits odd;
+        const struct eight n = eight_numbers(f, row + i, &even, &odd);
+        _mm512_storeu_si512(values + i, n.values);
+        plain[i >> 6] |= (uint64_t)(uint8_t)(n.good & ~n.pointed) << (i & 63);
     }
-    if (i < rows) {
-        struct csv_numbers tail;
-        numbers_portable(f, row + i, rows - i, &tail);
-        for (int64_t k = 0; k < rows - i; k++) {
-            out->mantissa[i + k] = tail.mantissa[k];
-            out->fraction[i + k] = tail.fraction[k];
-            out->negative[i + k] = tail.negative[k];
-        }
-        out->plain[i >> 6] |= (tail.plain[0] & ((UINT64_C(1) << (rows - i)) - 1)) << (i & 63);
+    integers_portable(f, row, i, rows, values, plain);
+}
+
+AVX512 static void doubles_avx512(const struct csv_fields *f, int64_t row, int64_t rows,
+                                  double *values, uint64_t *plain)
+{
+    GAR_ALIGNED(64) double powers[16];
+    int64_t i = 0;
+    memcpy(powers, powers_of_ten, sizeof powers);
+    memset(plain, 0, CSV_VECTOR_ROWS / 8);
+    for (; i + 8 <= rows; i += 8) {
+        struct four_digits even;
+        struct four_digits odd;
+        const struct eight n = eight_numbers(f, row + i, &even, &odd);
+        const __m512i power = table_of(powers, eight_fractions(&even, &odd));
+        const __mmask8 exact =
+            _mm512_cmple_epi64_mask(_mm512_abs_epi64(n.values), _mm512_set1_epi64(DOUBLE_EXACT));
+        _mm512_storeu_pd(values + i,
+                         _mm512_div_pd(_mm512_cvtepi64_pd(n.values), _mm512_castsi512_pd(power)));
+        plain[i >> 6] |= (uint64_t)(uint8_t)(n.good & exact) << (i & 63);
     }
+    doubles_portable(f, row, i, rows, values, plain);
+}
+
+AVX512 static void decimals_avx512(const struct csv_fields *f, int64_t row, int64_t rows,
+                                   const struct csv_decimal_rules *rules, uint8_t *values,
+                                   uint64_t *plain)
+{
+    const __m512i first = _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0);
+    const __m512i second = _mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4);
+    int64_t i = 0;
+    memset(plain, 0, CSV_VECTOR_ROWS / 8);
+    for (; i + 8 <= rows; i += 8) {
+        struct four_digits even;
+        struct four_digits odd;
+        const struct eight n = eight_numbers(f, row + i, &even, &odd);
+        const __m512i fraction = eight_fractions(&even, &odd);
+        const __mmask8 fits = n.good & _mm512_cmple_epi64_mask(_mm512_abs_epi64(n.values),
+                                                               table_of(rules->limit, fraction));
+        const __m512i low =
+            _mm512_maskz_mullo_epi64(fits, n.values, table_of(rules->factor, fraction));
+        const __m512i high = _mm512_srai_epi64(low, 63);
+        _mm512_storeu_si512(values + i * 16, _mm512_permutex2var_epi64(low, first, high));
+        _mm512_storeu_si512(values + i * 16 + 64, _mm512_permutex2var_epi64(low, second, high));
+        plain[i >> 6] |= (uint64_t)(uint8_t)fits << (i & 63);
+    }
+    decimals_portable(f, row, i, rows, rules, values, plain);
 }
 
 /* Four dates of ten bytes, in rows row, row + 2, ...: dwords year and month << 8 | day in each lane. */
@@ -347,35 +486,46 @@ AVX512 static void dates_avx512(const struct csv_fields *f, int64_t row, int64_t
                               _mm256_test_epi32_mask(year, year);
         plain[i >> 6] |= good << (i & 63);
     }
-    if (i < rows) {
-        uint64_t tail[CSV_VECTOR_ROWS / 64] = {0};
-        dates_portable(f, row + i, rows - i, out_days + i, tail);
-        plain[i >> 6] |= (tail[0] & ((UINT64_C(1) << (rows - i)) - 1)) << (i & 63);
-    }
+    dates_portable(f, row, i, rows, out_days, plain);
 }
 
 #endif
 
-void csv_parse_numbers(const struct csv_fields *fields, int64_t row, int64_t rows,
-                       struct csv_numbers *out)
-{
+/* ---- choice ---- */
+
 #if CSV_X86
-    if (gar_cpu_isa() == GAR_ISA_AVX512) {
-        numbers_avx512(fields, row, rows, out);
-        return;
-    }
+#define CHOOSE(NAME, ...)                                       \
+    do {                                                        \
+        if (gar_cpu_isa() == GAR_ISA_AVX512) {                  \
+            NAME##_avx512(fields, row, rows, __VA_ARGS__);      \
+        } else {                                                \
+            NAME##_portable(fields, row, 0, rows, __VA_ARGS__); \
+        }                                                       \
+    } while (0)
+#else
+#define CHOOSE(NAME, ...) NAME##_portable(fields, row, 0, rows, __VA_ARGS__)
 #endif
-    numbers_portable(fields, row, rows, out);
+
+void csv_parse_integers(const struct csv_fields *fields, int64_t row, int64_t rows, int64_t *values,
+                        uint64_t *plain)
+{
+    CHOOSE(integers, values, plain);
+}
+
+void csv_parse_doubles(const struct csv_fields *fields, int64_t row, int64_t rows, double *values,
+                       uint64_t *plain)
+{
+    CHOOSE(doubles, values, plain);
+}
+
+void csv_parse_decimals(const struct csv_fields *fields, int64_t row, int64_t rows,
+                        const struct csv_decimal_rules *rules, uint8_t *values, uint64_t *plain)
+{
+    CHOOSE(decimals, rules, values, plain);
 }
 
 void csv_parse_dates(const struct csv_fields *fields, int64_t row, int64_t rows, int32_t *out_days,
                      uint64_t *plain)
 {
-#if CSV_X86
-    if (gar_cpu_isa() == GAR_ISA_AVX512) {
-        dates_avx512(fields, row, rows, out_days, plain);
-        return;
-    }
-#endif
-    dates_portable(fields, row, rows, out_days, plain);
+    CHOOSE(dates, out_days, plain);
 }
