@@ -127,7 +127,9 @@ enum gar_status gar_session_new(const struct gar_settings *settings, struct gar_
     }
     session->refs = 1;
     gar_mutex_init(&session->lock);
+    gar_mutex_lock(&session->lock);
     session->synced.settings = full;
+    gar_mutex_unlock(&session->lock);
     const struct gar_memory_pool_options pool_options = {.limit_bytes = full.memory_limit_bytes};
     enum gar_status status = gar_memory_pool_new(&pool_options, &session->pool, err);
     if (status == GAR_OK) {
@@ -152,7 +154,10 @@ void gar_session_release(struct gar_session *session)
     if (session == NULL || __atomic_sub_fetch(&session->refs, 1, __ATOMIC_ACQ_REL) > 0) {
         return;
     }
-    gar_runtime_free(session->synced.runtime);
+    gar_mutex_lock(&session->lock);
+    struct gar_runtime *runtime = session->synced.runtime;
+    gar_mutex_unlock(&session->lock);
+    gar_runtime_free(runtime);
     gar_memory_pool_unref(session->pool);
     gar_mutex_destroy(&session->lock);
     gar_free(session);

@@ -471,9 +471,10 @@ struct slots {
     int64_t total;
 };
 
-static int64_t take_slot(struct slots *slots, int64_t bytes)
+/* A slot of this size: a free one, or, if it must be `fresh`, one that no register used before. */
+static int64_t take_slot(struct slots *slots, int64_t bytes, bool fresh)
 {
-    for (int64_t i = 0; i < slots->count; i++) {
+    for (int64_t i = 0; i < slots->count && !fresh; i++) {
         if (slots->is_free[i] && slots->bytes[i] == bytes) {
             slots->is_free[i] = false;
             return i;
@@ -487,12 +488,14 @@ static int64_t take_slot(struct slots *slots, int64_t bytes)
     return i;
 }
 
-/* The slot of each register, reusing those whose last reader is past. */
+/* The slot of each register, reusing those whose last reader is past. A constant is written for the first vector only: its
+ * slot must not have held a register that comes before it, which would be written again for the second. */
 static void assign_slots(const struct gar_variant *variant, const int64_t *last_use, struct slots *slots, int64_t *slot_of)
 {
     for (int64_t i = 0; i < variant->instr_count; i++) {
         const struct gar_instr *instr = &variant->instrs[i];
-        slot_of[instr->out] = take_slot(slots, register_bytes(instr->node->type));
+        slot_of[instr->out] =
+            take_slot(slots, register_bytes(instr->node->type), instr->run == gar_run_const);
         for (int64_t r = 0; r <= instr->out; r++) {
             if (last_use[r] == i && r != instr->out) {
                 slots->is_free[slot_of[r]] = true;
