@@ -153,6 +153,51 @@ def csv_files():
     }
 
 
+def zone_block(version, time_bytes, times, offsets):
+    """Header and body of one block of a TZif file: offsets[0], then offsets[i + 1] from times[i]."""
+    counts = (0, 0, 0, len(times), len(offsets), 4)
+    out = b"TZif" + version + bytes(15) + b"".join(count.to_bytes(4, "big") for count in counts)
+    out += b"".join(time.to_bytes(time_bytes, "big", signed=True) for time in times)
+    out += bytes(range(1, len(times) + 1))
+    out += b"".join(offset.to_bytes(4, "big", signed=True) + bytes(2) for offset in offsets)
+    return out + b"LMT\0"
+
+
+def zone_file(times, offsets, rule):
+    return zone_block(b"2", 4, [], [0]) + zone_block(b"2", 8, times, offsets) + b"\n" + rule + b"\n"
+
+
+def zone_files():
+    times, offsets = [-(2**59), -2717650800, 1194156000], [-17762, -17762, -18000, -14400]
+    skipped = [1325239200, 1420070400, 1420074000], [-36000, 50400, 43200, 50400]
+    return {
+        "version-1": zone_block(b"\0", 4, [-5, 1194156000], [0, 3600, 7200]),
+        "rule-after": zone_file(times, offsets, b"EST5EDT,M3.2.0,M11.1.0"),
+        "no-rule": zone_file(times, offsets, b""),
+        "day-skipped": zone_file(*skipped, b"<+14>-14"),
+        "rule-of-old": zone_file([-(2**58)], [0, 3600], b"CET-1CEST,M3.5.0,M10.5.0/3"),
+        "rule-of-far": zone_file([2**58], [0, 3600], b"CET-1CEST,M3.5.0,M10.5.0/3"),
+        "out-of-order": zone_file([5, 5], [0, 1, 2], b""),
+        "offset-of-days": zone_file([5], [0, 2**31 - 1], b""),
+    }
+
+
+ZONE_RULES = [
+    b"UTC0",
+    b"CET-1CEST,M3.5.0,M10.5.0/3",
+    b"NZST-12NZDT,M9.5.0,M4.1.0/3",
+    b"IST-1GMT0,M10.5.0,M3.5.0/1",
+    b"<-02>2<-01>,M3.5.0/-1,M10.5.0/0",
+    b"EET-2EEST,M3.4.4/50,M10.4.4/50",
+    b"XXX3EDT4,0/0,J365/23",
+    b"AAA0BBB-24,J365/167,J365/160",
+    b"AAA24BBB-24,J1/-167,0/167",
+    b"AAA0BBB,J60/0,59/0:0:1",
+    b"EST5EDT",
+    b"EST5EDT,M13.2.0,M11.1.0",
+]
+
+
 EXPRESSIONS = [
     "a > 1 and s like 'x%'",
     "i + 1 as j, f * 2.5, s",
@@ -187,6 +232,11 @@ def main():
         write("parquet", name, data)
     for name, data in csv_files().items():
         write("csv", name, data)
+    files = zone_files()
+    for name, data in [*files.items(), *broken({f"{name}.tz": data for name, data in files.items()}, 7)]:
+        write("zone", name, data)
+    for number, rule in enumerate(ZONE_RULES):
+        write("zone", f"rule-{number:02d}", rule)
     for number, text in enumerate(EXPRESSIONS):
         write("expression", f"{number:02d}.sql", text.encode())
     write("expression", "deep.sql", b"(" * 400 + b"i" + b")" * 400)
