@@ -58,7 +58,8 @@ static enum gar_status take_run_options(const struct gar_run_options *options,
 }
 
 static enum gar_status start_query(struct gar_result *result, const struct gar_plan *plan,
-                                   const struct gar_run_options *run, struct gar_error *err)
+                                   bool is_flat, const struct gar_run_options *run,
+                                   struct gar_error *err)
 {
     struct gar_settings settings;
     struct gar_plan *optimized = NULL;
@@ -76,16 +77,17 @@ static enum gar_status start_query(struct gar_result *result, const struct gar_p
         .morsel_rows = settings.morsel_rows,
         .maintain_order = settings.maintain_order,
         .allow_inline = settings.enable_inline,
+        .flat_result = is_flat,
     };
     const enum gar_status status = gar_exec_start(optimized, &options, &result->stream, err);
     gar_plan_unref(optimized);
     return status;
 }
 
-/* Run a plan that may not be a frame's (counts, writes). */
+/* Run a plan that may not be a frame's (counts, writes). is_flat: without dictionaries, for those who take Arrow arrays. */
 static enum gar_status run_plan(struct gar_session *session, const struct gar_plan *plan,
-                                const struct gar_run_options *options, struct gar_result **out,
-                                struct gar_error *err)
+                                bool is_flat, const struct gar_run_options *options,
+                                struct gar_result **out, struct gar_error *err)
 {
     struct gar_run_options run;
     GAR_TRY(take_run_options(options, &run, err));
@@ -99,7 +101,7 @@ static enum gar_status run_plan(struct gar_session *session, const struct gar_pl
     result->context = run.context;
     result->interrupt = (struct gar_interrupt){.check = ask_caller, .context = result};
     result->batch_rows = run.batch_rows;
-    const enum gar_status status = start_query(result, plan, &run, err);
+    const enum gar_status status = start_query(result, plan, is_flat, &run, err);
     if (status != GAR_OK) {
         gar_result_release(result);
         return status;
@@ -111,7 +113,7 @@ static enum gar_status run_plan(struct gar_session *session, const struct gar_pl
 enum gar_status gar_frame_run(const struct gar_frame *frame, const struct gar_run_options *options,
                               struct gar_result **out, struct gar_error *err)
 {
-    return run_plan(frame->session, frame->plan, options, out, err);
+    return run_plan(frame->session, frame->plan, true, options, out, err);
 }
 
 void gar_result_release(struct gar_result *result)
@@ -304,7 +306,7 @@ static enum gar_status collect_plan(struct gar_session *session, const struct ga
                                     struct gar_error *err)
 {
     struct gar_result *result = NULL;
-    GAR_TRY(run_plan(session, plan, options, &result, err));
+    GAR_TRY(run_plan(session, plan, false, options, &result, err));
     struct gar_batch **batches = NULL;
     int64_t count = 0;
     enum gar_status status = collect_result(result, &batches, &count, err);

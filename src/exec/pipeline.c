@@ -72,48 +72,59 @@ static enum gar_status transform_batch(struct gar_job *job, int32_t worker, stru
     return GAR_OK;
 }
 
+typedef enum gar_status (*column_change_fn)(const struct gar_column *column,
+                                            struct gar_memory *memory, struct gar_column **out,
+                                            struct gar_error *err);
+
 /* Strings of a batch from which most rows were dropped hold the bytes of all: copy those in use. */
-static enum gar_status compact_texts(struct gar_batch *batch, struct gar_memory *memory,
-                                     struct gar_batch **out, struct gar_error *err)
+static enum gar_status compact_text(const struct gar_column *column, struct gar_memory *memory,
+                                    struct gar_column **out, struct gar_error *err)
+{
+    return gar_column_compact(column, false, memory, out, err);
+}
+
+/* The batch (moved) with every column changed. */
+static enum gar_status change_columns(struct gar_batch *batch, column_change_fn change,
+                                      struct gar_memory *memory, struct gar_batch **out,
+                                      struct gar_error *err)
 {
     const int64_t count = batch->schema->count;
     struct gar_column **columns = (struct gar_column **)gar_calloc(count, (int64_t)sizeof *columns);
-    if (columns == NULL) {
-        return gar_error_nomem(err, count * (int64_t)sizeof *columns);
-    }
-    enum gar_status status = GAR_OK;
+    enum gar_status status =
+        columns != NULL ? GAR_OK : gar_error_nomem(err, count * (int64_t)sizeof *columns);
     for (int64_t c = 0; c < count && status >= 0; c++) {
-        status = gar_column_compact(batch->columns[c], false, memory, &columns[c], err);
+        status = change(batch->columns[c], memory, &columns[c], err);
     }
     if (status >= 0) {
         status = gar_batch_new(batch->schema, columns, batch->rows, out, err);
     }
-    for (int64_t c = 0; c < count && status < 0; c++) {
+    for (int64_t c = 0; columns != NULL && c < count && status < 0; c++) {
         gar_column_unref(columns[c]);
     }
     gar_free(columns);
+    gar_batch_unref(batch);
     return status;
 }
 
-/* Gather the batch (moved). */
+/* Gather the batch (moved); flat where the result shall be. */
 static enum gar_status gather_batch(struct gar_query *query, struct gar_batch *batch,
                                     struct gar_batch **out, struct gar_error *err)
 {
-    if (batch->selection == NULL) {
-        *out = batch;
-        return GAR_OK;
+    struct gar_batch *gathered = batch;
+    if (batch->selection != NULL) {
+        const bool is_sparse = batch->selected * 2 < batch->rows;
+        enum gar_status status = gar_batch_gather(batch, query->memory, &gathered, err);
+        gar_batch_unref(batch);
+        if (status >= 0 && is_sparse) {
+            status = change_columns(gathered, compact_text, query->memory, &gathered, err);
+        }
+        GAR_TRY(status);
     }
-    const bool is_sparse = batch->selected * 2 < batch->rows;
-    struct gar_batch *gathered = NULL;
-    enum gar_status status = gar_batch_gather(batch, query->memory, &gathered, err);
-    gar_batch_unref(batch);
-    if (status >= 0 && is_sparse) {
-        status = compact_texts(gathered, query->memory, out, err);
-        gar_batch_unref(gathered);
-        return status;
+    if (query->is_flat) {
+        return change_columns(gathered, gar_column_flatten, query->memory, out, err);
     }
     *out = gathered;
-    return status;
+    return GAR_OK;
 }
 
 /* Join a small batch to the small one before it (both moved into the latter's place). */

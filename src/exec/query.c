@@ -139,6 +139,7 @@ static enum gar_status new_query(const struct gar_plan *plan,
     query->schema = gar_schema_ref(plan->schema);
     query->morsel_rows = gar_max_i64(options->morsel_rows, 1);
     query->is_ordered = options->maintain_order;
+    query->is_flat = options->flat_result;
     query->is_inline = options->allow_inline && fits_inline(plan);
     query->workers = 1;
     query->tail = &query->pipelines;
