@@ -291,6 +291,10 @@ static void filters_are_ordered(void **state)
     check(
         filter(table(), call("and", call("greater", cast(col("s"), GAR_INT64), lit(3)), col("t"))),
         ALL " filter t and cast(s as int64) > 3");
+    /* nor does it go where a conjunct that stays does not guard it */
+    check(filter(filter(distinct(table(), col("s")), col("t")),
+                 call("greater", cast(col("s"), GAR_INT64), lit(3))),
+          "Filter t and cast(s as int64) > 3\n  Distinct on s\n    " ALL);
     /* numbers before text, tests of one column together */
     struct gar_expr *numbers =
         call("and", call("and", call("greater", col("a"), lit(1)), call("less", col("b"), lit(2))),

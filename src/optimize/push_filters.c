@@ -161,6 +161,12 @@ static bool is_any(const struct gar_expr *conjunct, const struct gar_plan *plan)
     return true;
 }
 
+static bool can_fail(const struct gar_expr *conjunct, const struct gar_plan *plan)
+{
+    (void)plan;
+    return gar_expr_may_fail(conjunct);
+}
+
 struct column_test {
     const struct gar_plan *plan;
     bool is_ok;
@@ -246,6 +252,9 @@ static enum gar_status push_through(const struct gar_plan *plan, struct gar_expr
     struct gar_plan *input = NULL;
     struct gar_plan *node = NULL;
     enum gar_status status = move_if(conjuncts, &below, test, plan, err);
+    if (status >= 0 && conjuncts->count > 0) { /* what stays may guard those that can fail */
+        status = move_if(&below, conjuncts, can_fail, plan, err);
+    }
     if (status >= 0 && is_computed) {
         status = inline_all(&below, plan, err);
     }
