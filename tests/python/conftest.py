@@ -26,8 +26,10 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / ".cache" / "data"
 CORPORA = Path(os.environ.get("GAR_TEST_CORPORA", ROOT.parent / "shared" / "corpora"))
 SETTLE_S = 5.0
-# The pools' queues grow with use and stay; a leaked frame or batch is larger.
+# The pools keep queues and a small node for each span held for reuse, so the heap may grow a little in
+# a test; over the whole session it must stay within HEAP_SESSION_BYTES.
 HEAP_SLACK_BYTES = 512
+HEAP_SESSION_BYTES = 64 * 1024
 
 # Threads of the engine's pools start on first use and stay; they are bounded, not compared.
 POOL_NAMES = ("Compute-Thread", "IO-Thread", "Query-Loop")
@@ -75,6 +77,13 @@ def warm_engine():
     """Start the pools, so that their threads and descriptors are there before the first count."""
     gar.from_pydict({"a": list(range(10))}).where(gar.col("a") > 3).collect()
     gar.range(0, 300_000).where(gar.col("id") > 3).count_rows()
+    gc.collect()
+    before = engine_statistics()
+    yield
+    gc.collect()
+    after = engine_statistics()
+    grown = after["heap_live_bytes"] - before["heap_live_bytes"]
+    assert grown <= HEAP_SESSION_BYTES, f"the engine's heap grew by {grown} bytes over all tests"
 
 
 def thread_names():
@@ -156,8 +165,7 @@ def census_faults(before, after, is_foreign):
             extra.remove(item)
     if extra and len(after["descriptors"]) > len(before["descriptors"]) and not is_foreign:
         faults.append(f"descriptors left open: {', '.join(extra)}")
-    for key in ("memory_live_bytes", "heap_live_bytes", "queries"):
-        slack = HEAP_SLACK_BYTES if key == "heap_live_bytes" else 0
+    for key, slack in (("memory_live_bytes", 0), ("heap_live_bytes", HEAP_SLACK_BYTES), ("queries", 0)):
         if after[key] > before[key] + slack:
             faults.append(f"{key}: {before[key]} before, {after[key]} after")
     return faults
@@ -179,7 +187,8 @@ def census(request, warm_engine):
     gc.collect()
     before = take_census()
     yield
-    # Drop what the failed or finished test still holds through the last traceback.
+    # Drop what the finished test still holds: its fixtures' values and the last traceback.
+    request.node.funcargs.clear()
     sys.last_value = sys.last_traceback = None
     foreign = uses_foreign(request.module)
     deadline = time.monotonic() + SETTLE_S
