@@ -442,8 +442,11 @@ class DataFrame:
         width = 0 if html else _width()
         if self._is_collected:
             return self._frame.table(html, rows, cell_width, width, self._frame.known_rows()).rstrip("\n")
-        preview = self._frame.limit(0, rows).collect()
-        return preview.table(html, rows, cell_width, width, self._frame.known_rows()).rstrip("\n")
+        preview = self._frame.limit(0, rows + 1).collect()  # one more tells whether these are all
+        total = self._frame.known_rows()
+        if total < 0 and preview.known_rows() <= rows:
+            total = preview.known_rows()
+        return preview.table(html, rows, cell_width, width, total).rstrip("\n")
 
     def show(
         self,

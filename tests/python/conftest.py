@@ -15,6 +15,7 @@ test. Tests that leave something on purpose are marked no_census and say why.
 import gc
 import os
 import random
+import signal
 import sys
 import threading
 import time
@@ -48,6 +49,8 @@ except ImportError:
 
 
 def pytest_configure(config):
+    # A shell that starts the tests in the background has SIGINT ignored, and children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     seed = int(os.environ.get("GAR_TEST_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 31)
     os.environ["GAR_TEST_SEED"] = str(seed)
     try:
