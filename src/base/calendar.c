@@ -216,7 +216,7 @@ GAR_INLINE int64_t fraction_in(const struct clock_text *time, int32_t digits)
                : time->fraction / gar_pow10_i64(time->fraction_digits - digits);
 }
 
-/* "Z", "+01:00", "+0100" or "+01" as the whole text: seconds east of Greenwich. */
+/* "Z", "+01:00", "+0100", "+01" or "+01:02:03" as the whole text: seconds east of Greenwich. */
 static bool read_offset(const char *text, int64_t bytes, int64_t *out_seconds)
 {
     if (bytes == 1 && (text[0] == 'Z' || text[0] == 'z')) {
@@ -228,17 +228,21 @@ static bool read_offset(const char *text, int64_t bytes, int64_t *out_seconds)
     }
     const uint32_t hour = two_digits(text + 1);
     uint32_t minute = 0;
-    if (bytes == 6 && text[3] == ':') {
+    uint32_t second = 0;
+    if (bytes == 9 && text[3] == ':' && text[6] == ':') {
+        minute = two_digits(text + 4);
+        second = two_digits(text + 7);
+    } else if (bytes == 6 && text[3] == ':') {
         minute = two_digits(text + 4);
     } else if (bytes == 5) {
         minute = two_digits(text + 3);
     } else if (bytes != 3) {
         return false;
     }
-    if (hour > 23 || minute > 59) {
+    if (hour > 23 || minute > 59 || second > 59) {
         return false;
     }
-    const int64_t seconds = (int64_t)hour * 3600 + (int64_t)minute * 60;
+    const int64_t seconds = (int64_t)hour * 3600 + (int64_t)minute * 60 + second;
     *out_seconds = text[0] == '-' ? -seconds : seconds;
     return true;
 }

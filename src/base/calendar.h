@@ -24,7 +24,7 @@ int64_t gar_days_add_months(int64_t days, int64_t months);
 bool gar_parse_date(const char *text, int64_t bytes, int32_t *out_days);
 /* "12:34:56.789", seconds optional, up to nine digits of fraction; nanoseconds since midnight. */
 bool gar_parse_time(const char *text, int64_t bytes, int64_t *out_ns);
-/* Date alone, or date and time with 'T' or blank between, optional "Z" or offset "+01:00", "+0100", "+01".
+/* Date alone, or date and time with 'T' or blank between, optional "Z" or offset "+01:00", "+0100", "+01", "+01:02:03".
  * Result in units of 10^-digits seconds (digits 0, 3, 6, 9) since 1970-01-01 UTC when an offset is given, else of the local
  * clock; *out_has_offset says which. Fraction digits beyond the unit are cut. False if malformed or out of range. */
 bool gar_parse_timestamp(const char *text, int64_t bytes, int32_t digits, int64_t *out,

@@ -140,6 +140,8 @@ static void timestamps(void **state)
     assert_true(has_offset);
     assert_int_equal(stamp("1970-01-01T01:00:00+01:00", 0, &has_offset), 0);
     assert_int_equal(stamp("1970-01-01T01:00:00.25+0130", 3, &has_offset), -1800000 + 250);
+    assert_int_equal(stamp("1970-01-01 00:53:29+00:53:28", 0, &has_offset), 1);
+    assert_int_equal(stamp("1970-01-01 00:00:00-04:56:02", 0, &has_offset), 17762);
     assert_int_equal(stamp("1970-01-01T01:00-02", 0, &has_offset), 10800);
     assert_true(stamp("1677-09-21 00:12:43.145224192", 9, &has_offset) == INT64_MIN);
     assert_true(stamp("2262-04-11 23:47:16.854775807", 9, &has_offset) == INT64_MAX);
@@ -152,6 +154,9 @@ static void timestamps(void **state)
                                       "1970-01-01 00:00:00.1234567890",
                                       "1970-01-01 00:00:00+1",
                                       "1970-01-01 00:00:00+01:6",
+                                      "1970-01-01 00:00:00+01:00:60",
+                                      "1970-01-01 00:00:00+01:00:0",
+                                      "1970-01-01 00:00:00+01-00-00",
                                       "1970-01-01 00:00:00+24:00",
                                       "1970-01-01Z",
                                       "1970-01-01x00:00:00",

@@ -502,6 +502,83 @@ static const struct row temporal[] = {
     {{"date: 2024-01-31", "date: 2024-01-01"}, a_plus_b, NULL, "add cannot take date and date"},
 };
 
+MAKE(minute_a, CALL("minute", A))
+MAKE(trunc_minute, CALL("date_trunc", T("minute"), A))
+MAKE(trunc_year, CALL("date_trunc", T("year"), A))
+MAKE(trunc_micro, CALL("date_trunc", T("microsecond"), A))
+MAKE(minus_1_month, CALL("date_add_months", A, I(-1)))
+MAKE(plus_1_day, CALL("add", A, CALL("interval", I(0), I(1), I(0))))
+MAKE(plus_24_hours, CALL("add", A, CALL("interval", I(0), I(0), I(86400000000000))))
+MAKE(to_text, cast_to(A, "string", false))
+MAKE(to_new_york, cast_to(A, "timestamp[s, America/New_York]", false))
+MAKE(to_havana, cast_to(A, "timestamp[s, America/Havana]", false))
+MAKE(to_naive, cast_to(A, "timestamp[s]", false))
+MAKE(to_day, cast_to(A, "date", false))
+MAKE(to_mars, cast_to(A, "timestamp[s, Mars/Olympus]", false))
+MAKE(to_25_hours, cast_to(A, "timestamp[s, +25:00]", false))
+MAKE(to_clock, cast_to(A, "time[us]", false))
+
+/* By the rules of test_zones_priv.h. Clocks in Berlin change at 01:00Z on 2024-03-31 and 2024-10-27; on Lord Howe by half an
+ * hour, at 15:00Z on 2024-04-06 (02:00 is 01:30 again) and 15:30Z on 2024-10-05 (02:00 is 02:30); in Havana at 05:00Z on
+ * 2024-03-10 (00:00 is 01:00) and on 2024-11-03 (01:00 is 00:00 again). */
+static const struct row zoned[] = {
+    {{"timestamp[us, Europe/Berlin]: 2024-03-31 00:59:59Z, 2024-03-31 01:00:00Z, null"}, hour_a, "int32", "1, 3, null"},
+    {{"timestamp[ns, Europe/Berlin]: 2024-10-27 00:59:59Z, 2024-10-27 01:00:00Z"}, hour_a, "int32", "2, 2"},
+    {{"timestamp[s, Australia/Lord_Howe]: 2024-04-06 14:59:00Z, 2024-04-06 15:00:00Z"}, minute_a, "int32", "59, 30"},
+    {{"timestamp[ms, America/New_York]: 2024-01-01 04:59:59Z, 2024-01-01 05:00:00Z"}, year_a, "int32", "2023, 2024"},
+    {{"timestamp[ms, America/New_York]: 2024-01-01 04:59:59Z"}, date_a, "date", "2023-12-31"},
+    {{"timestamp[ms, America/New_York]: 2024-07-01 03:59:59.5Z"}, time_a, "time[us]", "23:59:59.500000"},
+    {{"timestamp[s, -0530]: 2024-01-01 05:29:59Z, 2024-01-01 05:30:00Z"}, yearday_a, "int32", "365, 1"},
+    /* the start of an hour within the same half of a fold, or at or before a change within the hour */
+    {{"timestamp[s, Europe/Berlin]: 2024-10-27 00:30:00Z, 2024-10-27 01:30:00Z"}, trunc_hour, "timestamp[s, Europe/Berlin]",
+     "2024-10-27 00:00:00Z, 2024-10-27 01:00:00Z"},
+    {{"timestamp[s, Australia/Lord_Howe]: 2024-04-06 15:15:00Z, 2024-10-05 15:45:00Z"}, trunc_hour,
+     "timestamp[s, Australia/Lord_Howe]", "2024-04-06 14:00:00Z, 2024-10-05 15:30:00Z"},
+    {{"timestamp[us, Australia/Lord_Howe]: 2024-04-06 15:15:30Z"}, trunc_minute, "timestamp[us, Australia/Lord_Howe]",
+     "2024-04-06 15:15:00.000000Z"},
+    {{"timestamp[ns, +05:30]: 2024-04-06 15:15:30.123456789Z"}, trunc_micro, "timestamp[ns, +05:30]",
+     "2024-04-06 15:15:30.123456000Z"},
+    /* the first of two midnights, and the first moment of a day without one */
+    {{"timestamp[ms, America/Havana]: 2024-11-03 05:30:00Z, 2024-03-10 12:00:00Z"}, trunc_day,
+     "timestamp[ms, America/Havana]", "2024-11-03 04:00:00.000Z, 2024-03-10 05:00:00.000Z"},
+    {{"timestamp[s, Europe/Berlin]: 2024-07-15 12:00:00Z, null"}, trunc_month, "timestamp[s, Europe/Berlin]",
+     "2024-06-30 22:00:00Z, null"},
+    {{"timestamp[s, America/New_York]: 2024-03-11 03:00:00Z"}, trunc_week, "timestamp[s, America/New_York]",
+     "2024-03-04 05:00:00Z"},
+    {{"timestamp[s, America/New_York]: 2025-01-01 04:59:59Z"}, trunc_year, "timestamp[s, America/New_York]",
+     "2024-01-01 05:00:00Z"},
+    /* months and days by the local clock: the offset is kept in a fold, a gap is passed; hours by the instant */
+    {{"timestamp[s, Europe/Berlin]: 2024-09-27 00:30:00Z, 2024-02-29 01:30:00Z"}, add_1_month, "timestamp[s, Europe/Berlin]",
+     "2024-10-27 00:30:00Z, 2024-03-29 01:30:00Z"},
+    {{"timestamp[s, Europe/Berlin]: 2024-11-27 01:30:00Z, 2025-04-30 00:30:00Z"}, minus_1_month,
+     "timestamp[s, Europe/Berlin]", "2024-10-27 01:30:00Z, 2025-03-30 01:30:00Z"},
+    {{"timestamp[s, Europe/Berlin]: 2024-03-30 12:00:00Z"}, plus_1_day, "timestamp[s, Europe/Berlin]", "2024-03-31 11:00:00Z"},
+    {{"timestamp[s, Europe/Berlin]: 2024-03-30 12:00:00Z"}, plus_24_hours, "timestamp[s, Europe/Berlin]",
+     "2024-03-31 12:00:00Z"},
+    /* casts by the local clock; from zone to zone the instant stays */
+    {{"date: 2024-07-01, 2024-12-01"}, to_new_york, "timestamp[s, America/New_York]", "2024-07-01 04:00:00Z, 2024-12-01 05:00:00Z"},
+    {{"date: 2024-03-10"}, to_havana, "timestamp[s, America/Havana]", "2024-03-10 05:00:00Z"},
+    {{"timestamp[s]: 2024-03-31 02:30:00, 2024-10-27 01:30:00"}, to_new_york, "timestamp[s, America/New_York]",
+     "2024-03-31 06:30:00Z, 2024-10-27 05:30:00Z"},
+    {{"timestamp[us, Europe/Berlin]: 2024-03-31 02:30:00Z"}, to_new_york, "timestamp[s, America/New_York]",
+     "2024-03-31 02:30:00Z"},
+    {{"timestamp[s, Europe/Berlin]: 2024-07-01 22:30:00Z"}, to_naive, "timestamp[s]", "2024-07-02 00:30:00"},
+    {{"timestamp[s, Europe/Berlin]: 2024-07-01 22:30:00Z"}, to_day, "date", "2024-07-02"},
+    {{"timestamp[s, Europe/Berlin]: 2024-07-01 22:30:00Z"}, to_clock, "time[us]", "00:30:00.000000"},
+    {{"timestamp[s, Australia/Lord_Howe]: 2024-07-01 22:30:00Z"}, to_text, "string", "2024-07-02 09:00:00+10:30"},
+    {{"string: 2024-07-02 09:00:00, 2024-07-02T09:00:00-01:02:03"}, to_new_york, "timestamp[s, America/New_York]",
+     "2024-07-02 13:00:00Z, 2024-07-02 10:02:03Z"},
+    /* instants compare whatever their zones; a date is its midnight by the zone's clock; a naive time is a type error */
+    {{"timestamp[s, UTC]: 2024-07-01 00:00:00Z", "timestamp[ms, +00:00]: 2024-07-01 00:00:00Z"}, a_eq_b, "bool", "true"},
+    {{"timestamp[s, UTC]: 2024-07-01 00:00:00Z", "timestamp[ms, Europe/Berlin]: 2024-07-01 00:00:00Z"}, a_eq_b, "bool", "true"},
+    {{"timestamp[s, UTC]: 2024-07-01 00:00:00Z", "timestamp[s]: 2024-07-01 00:00:00"}, a_eq_b, NULL, "cannot take"},
+    {{"date: 2024-07-01, 2024-07-01", "timestamp[s, UTC]: 2024-07-01 00:00:00Z, 2024-06-30 22:00:00Z"}, a_eq_b, "bool", "true, false"},
+    {{"date: 2024-07-01, 2024-07-01", "timestamp[s, Europe/Berlin]: 2024-07-01 00:00:00Z, 2024-06-30 22:00:00Z"}, a_eq_b, "bool",
+     "false, true"},
+    {{"timestamp[s]: 2024-07-01 00:00:00"}, to_mars, NULL, "unknown time zone 'Mars/Olympus'"},
+    {{"timestamp[s]: 2024-07-01 00:00:00"}, to_25_hours, NULL, "'+25:00' is no fixed time zone"},
+};
+
 MAKE(to_int, cast_to(A, "int", false))
 MAKE(try_int, cast_to(A, "int", true))
 MAKE(to_bigint, cast_to(A, "bigint", false))
@@ -586,6 +663,7 @@ TABLE_TEST(comparisons)
 TABLE_TEST(logic)
 TABLE_TEST(text)
 TABLE_TEST(temporal)
+TABLE_TEST(zoned)
 TABLE_TEST(casts)
 
 static struct gar_expr *in_list(struct gar_expr *arg, const char *set_text)
@@ -626,7 +704,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arithmetic), cmocka_unit_test(test_decimals),   cmocka_unit_test(test_comparisons),
         cmocka_unit_test(test_logic),      cmocka_unit_test(test_text),       cmocka_unit_test(test_temporal),
-        cmocka_unit_test(test_casts),      cmocka_unit_test(test_membership),
+        cmocka_unit_test(test_zoned),      cmocka_unit_test(test_casts),      cmocka_unit_test(test_membership),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

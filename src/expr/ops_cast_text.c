@@ -156,6 +156,13 @@ static enum gar_status from_binary(struct gar_eval *eval, const struct gar_instr
 
 /* --- to text --- */
 
+static int32_t two_digits(int64_t value, char *out)
+{
+    out[0] = (char)('0' + value / 10);
+    out[1] = (char)('0' + value % 10);
+    return 2;
+}
+
 /* "2024-01-02 03:04:05+01:00" by the local clock of the zone; "Z" for UTC. */
 static int32_t format_zoned(int64_t ticks, struct gar_type type, const struct gar_zone *zone, char *out)
 {
@@ -166,18 +173,20 @@ static int32_t format_zoned(int64_t ticks, struct gar_type type, const struct ga
         zone = NULL;
     }
     int32_t size = gar_format_timestamp(local, gar_unit_digits(unit), out);
-    const int64_t offset = (local - ticks) / gar_unit_ticks_per_second(unit) / 60;
     if (zone == NULL) {
         out[size] = 'Z';
         return size + 1;
     }
-    const int64_t minutes = offset < 0 ? -offset : offset;
+    const int64_t offset = (local - ticks) / gar_unit_ticks_per_second(unit);
+    const int64_t seconds = offset < 0 ? -offset : offset;
     out[size++] = offset < 0 ? '-' : '+';
-    out[size++] = (char)('0' + minutes / 600 % 10);
-    out[size++] = (char)('0' + minutes / 60 % 10);
+    size += two_digits(seconds / 3600, out + size);
     out[size++] = ':';
-    out[size++] = (char)('0' + minutes % 60 / 10);
-    out[size++] = (char)('0' + minutes % 10);
+    size += two_digits(seconds / 60 % 60, out + size);
+    if (seconds % 60 != 0) { /* the local time of a place before there were zones */
+        out[size++] = ':';
+        size += two_digits(seconds % 60, out + size);
+    }
     return size;
 }
 

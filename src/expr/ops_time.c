@@ -98,6 +98,10 @@ static enum gar_status run_trunc(struct gar_eval *eval, const struct gar_instr *
                                  struct gar_reg *out, int64_t n, struct gar_error *err)
 {
     const enum gar_trunc_unit to = (enum gar_trunc_unit)instr->node->param[0];
+    if (instr->lane != GAR_LANE_I32 &&
+        gar_ticks_trunc_vector(to, unit_of(instr), instr->state, args[0]->values, out->dest, n)) {
+        return GAR_OK;
+    }
     uint64_t active[GAR_VECTOR_WORDS];
     gar_active_lanes(eval, instr, out, n, active);
     for (int64_t i = 0; i < n; i++) {

@@ -161,15 +161,39 @@ static void days_of(enum gar_time_unit unit, const int64_t *ticks, int64_t *days
 
 #define BLOCK_ROWS 256
 
+/* The parts of the local clock's readings; near the ends of the range, where these overflow, value by value. */
+static void zoned_part(enum gar_date_part part, enum gar_time_unit unit, const struct gar_zone *zone, const int64_t *ticks,
+                       int32_t *out, int64_t n)
+{
+    const int64_t per_second = gar_unit_ticks_per_second(unit);
+    for (int64_t at = 0; at < n; at += BLOCK_ROWS) {
+        const int64_t count = gar_min_i64(BLOCK_ROWS, n - at);
+        int64_t local[BLOCK_ROWS];
+        if (!gar_zone_local_vector(ticks + at, count, unit, zone, local)) {
+            gar_ticks_part(part, unit, NULL, local, out + at, count);
+            continue;
+        }
+        for (int64_t i = at; i < at + count; i++) {
+            int64_t day_ticks = 0;
+            const int64_t days = gar_ticks_day(unit, zone, ticks[i], &day_ticks);
+            out[i] = part >= GAR_PART_HOUR ? clock_part(part, day_ticks, per_second) : day_part(part, days);
+        }
+    }
+}
+
 void gar_ticks_part(enum gar_date_part part, enum gar_time_unit unit, const struct gar_zone *zone, const int64_t *ticks,
                     int32_t *out, int64_t n)
 {
     const int64_t per_second = gar_unit_ticks_per_second(unit);
-    if (part >= GAR_PART_HOUR || zone != NULL) {
+    if (zone != NULL) {
+        zoned_part(part, unit, zone, ticks, out, n);
+        return;
+    }
+    if (part >= GAR_PART_HOUR) {
         for (int64_t i = 0; i < n; i++) {
             int64_t day_ticks = 0;
-            const int64_t days = gar_ticks_day(unit, zone, ticks[i], &day_ticks);
-            out[i] = part >= GAR_PART_HOUR ? clock_part(part, day_ticks, per_second) : day_part(part, days);
+            (void)gar_ticks_day(unit, NULL, ticks[i], &day_ticks);
+            out[i] = clock_part(part, day_ticks, per_second);
         }
         return;
     }
@@ -218,13 +242,7 @@ bool gar_ticks_from_local(enum gar_time_unit unit, const struct gar_zone *zone, 
         *out = local;
         return true;
     }
-    const int64_t per_second = gar_unit_ticks_per_second(unit);
-    const int64_t seconds = floor_div(local, per_second);
-    if (seconds > INT64_MAX - 2 * DAY_SECONDS || seconds < INT64_MIN + 2 * DAY_SECONDS) {
-        return false;
-    }
-    const int64_t offset = seconds - gar_zone_to_utc(zone, seconds);
-    return !__builtin_sub_overflow(local, offset * per_second, out);
+    return !gar_zone_utc_vector(&local, 1, unit, zone, NULL, out);
 }
 
 bool gar_ticks_to_local(enum gar_time_unit unit, const struct gar_zone *zone, int64_t ticks, int64_t *out)
@@ -263,13 +281,56 @@ bool gar_ticks_trunc(enum gar_trunc_unit to, enum gar_time_unit unit, const stru
 {
     int64_t day_ticks = 0;
     const int64_t days = gar_ticks_day(unit, zone, ticks, &day_ticks);
-    if (to <= GAR_TRUNC_HOUR) {
-        /* within the hour the clock does not jump: take off what is over, by the instant */
-        const int64_t span = span_ticks(to, gar_unit_ticks_per_second(unit));
-        return !__builtin_sub_overflow(ticks, span <= 1 ? 0 : day_ticks % span, out);
-    }
     int64_t local = 0;
+    if (to <= GAR_TRUNC_HOUR) {
+        const int64_t per_second = gar_unit_ticks_per_second(unit);
+        const int64_t span = span_ticks(to, per_second);
+        const int64_t over = span <= 1 ? 0 : day_ticks % span;
+        if (__builtin_sub_overflow(ticks, over, out)) {
+            return false;
+        }
+        int64_t from = INT64_MIN; /* the last change of the clock */
+        if (zone != NULL && over != 0) {
+            (void)gar_zone_offset(zone, floor_div(ticks, per_second), &from, NULL);
+        }
+        /* Some clocks change within an hour; behind such a change the unit starts by the clock before it, or at it. */
+        return floor_div(*out, per_second) >= from ||
+               (join_local(unit, days, day_ticks - over, &local) && gar_ticks_from_local(unit, zone, local, out));
+    }
     return join_local(unit, gar_days_trunc(to, days), 0, &local) && gar_ticks_from_local(unit, zone, local, out);
+}
+
+/* By the local clock and back: for units up to an hour to the instant with the same offset where there are two. */
+static bool zoned_trunc(enum gar_trunc_unit to, enum gar_time_unit unit, const struct gar_zone *zone, const int64_t *ticks,
+                        int64_t *out, int64_t n)
+{
+    bool is_kept = true;
+    for (int64_t at = 0; at < n; at += BLOCK_ROWS) {
+        const int64_t count = gar_min_i64(BLOCK_ROWS, n - at);
+        int64_t local[BLOCK_ROWS];
+        is_kept &= !gar_zone_local_vector(ticks + at, count, unit, zone, local);
+        for (int64_t i = 0; i < count; i++) {
+            is_kept &= gar_ticks_trunc(to, unit, NULL, local[i], &local[i]);
+        }
+        const int64_t *like = to <= GAR_TRUNC_HOUR ? ticks + at : NULL;
+        is_kept &= !gar_zone_utc_vector(local, count, unit, zone, like, out + at);
+    }
+    return is_kept;
+}
+
+bool gar_ticks_trunc_vector(enum gar_trunc_unit to, enum gar_time_unit unit, const struct gar_zone *zone,
+                            const int64_t *ticks, int64_t *out, int64_t n)
+{
+    if (zone != NULL) {
+        return zoned_trunc(to, unit, zone, ticks, out, n);
+    }
+    bool is_kept = true;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t result = 0; /* written in any case, so that the loop may go on */
+        is_kept &= gar_ticks_trunc(to, unit, NULL, ticks[i], &result);
+        out[i] = result;
+    }
+    return is_kept;
 }
 
 /* Months within what the calendar functions take. */
@@ -286,8 +347,13 @@ bool gar_ticks_add(enum gar_time_unit unit, const struct gar_zone *zone, int64_t
             return false;
         }
         day = months != 0 ? gar_days_add_months(day, months) : day;
-        if (__builtin_add_overflow(day, days, &day) || !join_local(unit, day, day_ticks, &moved) ||
-            !gar_ticks_from_local(unit, zone, moved, &moved)) {
+        int64_t local = 0;
+        if (__builtin_add_overflow(day, days, &day) || !join_local(unit, day, day_ticks, &local)) {
+            return false;
+        }
+        /* Of two instants that read so, the one by the same offset. */
+        moved = local;
+        if (zone != NULL && gar_zone_utc_vector(&local, 1, unit, zone, &ticks, &moved)) {
             return false;
         }
     }

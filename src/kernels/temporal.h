@@ -50,6 +50,9 @@ int64_t gar_days_trunc(enum gar_trunc_unit to, int64_t days);
 /* Start of the unit by the local clock, as an instant. False if that leaves the range. */
 bool gar_ticks_trunc(enum gar_trunc_unit to, enum gar_time_unit unit, const struct gar_zone *zone, int64_t ticks,
                      int64_t *out);
+/* The same for n values, out not being the input. False if some result left the range; which one, the function above tells. */
+bool gar_ticks_trunc_vector(enum gar_trunc_unit to, enum gar_time_unit unit, const struct gar_zone *zone,
+                            const int64_t *ticks, int64_t *out, int64_t n);
 /* Months, then days, by the local clock; then ticks by the instant. False if that leaves the range. */
 bool gar_ticks_add(enum gar_time_unit unit, const struct gar_zone *zone, int64_t ticks, int64_t months, int64_t days,
                    int64_t more_ticks, int64_t *out);
