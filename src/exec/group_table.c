@@ -3,6 +3,7 @@
  * dictionary codes. */
 #include "exec/group_table.h"
 
+#include "arrow/gather.h"
 #include "base/alloc.h"
 
 enum {
@@ -346,6 +347,45 @@ static enum gar_status map_room(struct gar_group_table *table, struct code_map *
     return gar_buffer_new(table->memory, bytes, &map->map, err);
 }
 
+/* Groups of the codes among rows [first, first + rows), none null, that the map does not know, looked up together so that their
+ * cache misses overlap. */
+static enum gar_status find_new_codes(struct gar_group_table *table,
+                                      const struct gar_column *column, int64_t first, int64_t rows,
+                                      uint32_t *groups, struct gar_error *err)
+{
+    const uint32_t *codes = (const uint32_t *)column->values + first;
+    uint32_t fresh[GAR_KEY_ROWS];
+    uint32_t found[GAR_KEY_ROWS];
+    int64_t count = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        if (GAR_UNLIKELY(groups[codes[i]] == NO_GROUP)) {
+            groups[codes[i]] = 0; /* seen; overwritten below */
+            fresh[count++] = codes[i];
+        }
+    }
+    if (count == 0) {
+        return GAR_OK;
+    }
+    struct gar_column *keys = NULL;
+    GAR_TRY(gar_column_gather(column->dictionary, fresh, count, table->memory, &keys, err));
+    const enum gar_status status = find_plain(table, &keys, 0, count, found, err);
+    gar_column_unref(keys);
+    for (int64_t i = 0; i < count && status >= 0; i++) {
+        groups[fresh[i]] = found[i];
+    }
+    return status;
+}
+
+/* Rows from `first` on up to the next null, at most `limit`. */
+static int64_t rows_to_null(const struct gar_column *column, int64_t first, int64_t limit)
+{
+    int64_t n = 0;
+    while (n < limit && !is_null_at(column, first + n)) {
+        n++;
+    }
+    return n;
+}
+
 /* One dictionary-encoded key column: codes lead to groups directly. */
 static enum gar_status find_codes(struct gar_group_table *table, struct gar_column *const *columns,
                                   int64_t rows, uint32_t *out, struct gar_error *err)
@@ -361,17 +401,22 @@ static enum gar_status find_codes(struct gar_group_table *table, struct gar_colu
     uint32_t *groups = (uint32_t *)(void *)map->map->data;
     const uint32_t *codes = (const uint32_t *)column->values;
     const bool has_nulls = may_have_nulls(column);
-    for (int64_t i = 0; i < rows; i++) {
-        if (has_nulls && is_null_at(column, i)) {
-            GAR_TRY(find_plain(table, columns, i, 1, &out[i], err));
+    for (int64_t at = 0; at < rows;) {
+        int64_t n = gar_min_i64(rows - at, GAR_KEY_ROWS);
+        n = has_nulls ? rows_to_null(column, at, n) : n;
+        if (n == 0) {
+            GAR_TRY(find_plain(table, columns, at, 1, &out[at], err));
+            at++;
             continue;
         }
-        uint32_t group = groups[codes[i]];
-        if (GAR_UNLIKELY(group == NO_GROUP)) {
-            GAR_TRY(find_plain(table, columns, i, 1, &group, err));
-            groups[codes[i]] = group;
+        const enum gar_status status = find_new_codes(table, column, at, n, groups, err);
+        if (status < 0) {
+            map->dictionary_id = 0; /* some entries are marked and not known */
+            return status;
         }
-        out[i] = group;
+        for (const int64_t end = at + n; at < end; at++) {
+            out[at] = groups[codes[at]];
+        }
     }
     return GAR_OK;
 }
