@@ -41,10 +41,12 @@ static int64_t check_at(const struct gar_zone *zone, int64_t t)
         CHECK(near[i] != 0 ||
               (found.kind != GAR_ZONE_GAP && found.earlier <= t && t <= found.later));
         int64_t instant = 0;
-        CHECK(!gar_zone_utc_vector(&local, 1, GAR_SECOND, zone, NULL, &instant));
+        CHECK(
+            !gar_zone_utc_vector(&local, 1, GAR_SECOND, zone, NULL, GAR_ZONE_GAP_PASSED, &instant));
         CHECK(instant == gar_zone_to_utc(zone, local));
         if (near[i] == 0) {
-            CHECK(!gar_zone_utc_vector(&local, 1, GAR_SECOND, zone, &t, &instant));
+            CHECK(!gar_zone_utc_vector(&local, 1, GAR_SECOND, zone, &t, GAR_ZONE_GAP_PASSED,
+                                       &instant));
             CHECK(instant == t);
         }
     }

@@ -534,6 +534,8 @@ static const struct row zoned[] = {
      "2024-10-27 00:00:00Z, 2024-10-27 01:00:00Z"},
     {{"timestamp[s, Australia/Lord_Howe]: 2024-04-06 15:15:00Z, 2024-10-05 15:45:00Z"}, trunc_hour,
      "timestamp[s, Australia/Lord_Howe]", "2024-04-06 14:00:00Z, 2024-10-05 15:30:00Z"},
+    {{"timestamp[s, Pacific/Chatham]: 2024-09-28 14:10:00Z, 2024-09-28 13:59:00Z"}, trunc_hour,
+     "timestamp[s, Pacific/Chatham]", "2024-09-28 14:00:00Z, 2024-09-28 13:15:00Z"},
     {{"timestamp[us, Australia/Lord_Howe]: 2024-04-06 15:15:30Z"}, trunc_minute, "timestamp[us, Australia/Lord_Howe]",
      "2024-04-06 15:15:00.000000Z"},
     {{"timestamp[ns, +05:30]: 2024-04-06 15:15:30.123456789Z"}, trunc_micro, "timestamp[ns, +05:30]",

@@ -376,8 +376,7 @@ static bool cast_time(struct gar_type from, const struct gar_zone *from_zone, st
     const enum gar_time_unit to_unit = (enum gar_time_unit)to.unit;
     const enum gar_time_unit from_unit = (enum gar_time_unit)from.unit;
     if (from.id == GAR_DATE && to.id == GAR_TIMESTAMP) {
-        return !__builtin_mul_overflow(v, 86400 * gar_unit_ticks_per_second(to_unit), out) &&
-               gar_ticks_from_local(to_unit, to_zone, *out, out);
+        return gar_ticks_from_day(to_unit, to_zone, v, out);
     }
     if (from.id == GAR_TIMESTAMP && to.id == GAR_DATE) {
         *out = gar_ticks_day(from_unit, from_zone, v, NULL);

@@ -21,7 +21,8 @@ GAR_UNUSED static enum gar_status test_zone_load(const char *name, uint8_t **out
         {"America/New_York", "EST5EDT,M3.2.0,M11.1.0"},
         {"America/Havana",
          "CST5CDT,M3.2.0/0,M11.1.0/1"}, /* midnight is left out, and comes twice */
-        {"Australia/Lord_Howe", "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0"}, /* by half an hour */
+        {"Pacific/Chatham", "<+1245>-12:45<+1345>,M9.5.0/2:45,M4.1.0/3:45"}, /* within an hour */
+        {"Australia/Lord_Howe", "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0"},     /* by half an hour */
     };
     /* Header and one kind of local time (offset 0, name "UTC"), for either block. */
     enum { BLOCK = 54, ROOM = 2 * BLOCK + 64 };

@@ -242,7 +242,7 @@ bool gar_ticks_from_local(enum gar_time_unit unit, const struct gar_zone *zone, 
         *out = local;
         return true;
     }
-    return !gar_zone_utc_vector(&local, 1, unit, zone, NULL, out);
+    return !gar_zone_utc_vector(&local, 1, unit, zone, NULL, GAR_ZONE_GAP_PASSED, out);
 }
 
 bool gar_ticks_to_local(enum gar_time_unit unit, const struct gar_zone *zone, int64_t ticks, int64_t *out)
@@ -264,6 +264,22 @@ static bool join_local(enum gar_time_unit unit, int64_t days, int64_t day_ticks,
            !__builtin_add_overflow(ticks, day_ticks, out);
 }
 
+/* The first instant that reads so much or more on that day: the reading itself, or the change of a clock that skips it. */
+static bool start_in_day(enum gar_time_unit unit, const struct gar_zone *zone, int64_t days, int64_t day_ticks, int64_t *out)
+{
+    int64_t local = 0;
+    if (!join_local(unit, days, day_ticks, &local)) {
+        return false;
+    }
+    *out = local;
+    return zone == NULL || !gar_zone_utc_vector(&local, 1, unit, zone, NULL, GAR_ZONE_GAP_CHANGE, out);
+}
+
+bool gar_ticks_from_day(enum gar_time_unit unit, const struct gar_zone *zone, int64_t days, int64_t *out)
+{
+    return start_in_day(unit, zone, days, 0, out);
+}
+
 static int64_t span_ticks(enum gar_trunc_unit to, int64_t per_second)
 {
     switch (to) {
@@ -281,7 +297,6 @@ bool gar_ticks_trunc(enum gar_trunc_unit to, enum gar_time_unit unit, const stru
 {
     int64_t day_ticks = 0;
     const int64_t days = gar_ticks_day(unit, zone, ticks, &day_ticks);
-    int64_t local = 0;
     if (to <= GAR_TRUNC_HOUR) {
         const int64_t per_second = gar_unit_ticks_per_second(unit);
         const int64_t span = span_ticks(to, per_second);
@@ -295,9 +310,9 @@ bool gar_ticks_trunc(enum gar_trunc_unit to, enum gar_time_unit unit, const stru
         }
         /* Some clocks change within an hour; behind such a change the unit starts by the clock before it, or at it. */
         return floor_div(*out, per_second) >= from ||
-               (join_local(unit, days, day_ticks - over, &local) && gar_ticks_from_local(unit, zone, local, out));
+               start_in_day(unit, zone, days, day_ticks - over, out);
     }
-    return join_local(unit, gar_days_trunc(to, days), 0, &local) && gar_ticks_from_local(unit, zone, local, out);
+    return gar_ticks_from_day(unit, zone, gar_days_trunc(to, days), out);
 }
 
 /* By the local clock and back: for units up to an hour to the instant with the same offset where there are two. */
@@ -313,7 +328,7 @@ static bool zoned_trunc(enum gar_trunc_unit to, enum gar_time_unit unit, const s
             is_kept &= gar_ticks_trunc(to, unit, NULL, local[i], &local[i]);
         }
         const int64_t *like = to <= GAR_TRUNC_HOUR ? ticks + at : NULL;
-        is_kept &= !gar_zone_utc_vector(local, count, unit, zone, like, out + at);
+        is_kept &= !gar_zone_utc_vector(local, count, unit, zone, like, GAR_ZONE_GAP_CHANGE, out + at);
     }
     return is_kept;
 }
@@ -353,7 +368,7 @@ bool gar_ticks_add(enum gar_time_unit unit, const struct gar_zone *zone, int64_t
         }
         /* Of two instants that read so, the one by the same offset. */
         moved = local;
-        if (zone != NULL && gar_zone_utc_vector(&local, 1, unit, zone, &ticks, &moved)) {
+        if (zone != NULL && gar_zone_utc_vector(&local, 1, unit, zone, &ticks, GAR_ZONE_GAP_PASSED, &moved)) {
             return false;
         }
     }

@@ -145,7 +145,7 @@ struct gar_zone_instants gar_zone_resolve(const struct gar_zone *zone, int64_t l
     const int64_t end = minus(local_seconds, -GAR_ZONE_OFFSET_MAX);
     struct gar_zone_span span = gar_zone_span_at(zone, minus(local_seconds, GAR_ZONE_OFFSET_MAX));
     int64_t instant = minus(local_seconds, span.offset);
-    struct gar_zone_instants found = {GAR_ZONE_ONE, instant, instant};
+    struct gar_zone_instants found = {GAR_ZONE_ONE, instant, instant, 0};
     bool is_found = instant >= span.from && instant < span.until;
     bool is_gap = false;
     while (span.until != INT64_MAX && span.until <= end) {
@@ -157,10 +157,10 @@ struct gar_zone_instants gar_zone_resolve(const struct gar_zone *zone, int64_t l
             found.kind = GAR_ZONE_FOLD;
             found.later = instant;
         } else if (is_here) {
-            found = (struct gar_zone_instants){GAR_ZONE_ONE, instant, instant};
+            found = (struct gar_zone_instants){GAR_ZONE_ONE, instant, instant, 0};
             is_found = true;
         } else if (!is_found && !is_gap && by_before >= span.from && instant < span.from) {
-            found = (struct gar_zone_instants){GAR_ZONE_GAP, instant, by_before};
+            found = (struct gar_zone_instants){GAR_ZONE_GAP, instant, by_before, span.from};
             is_gap = true;
         }
     }
@@ -239,26 +239,29 @@ bool gar_zone_local_vector(const int64_t *values, int64_t n, enum gar_time_unit 
     return overflowed;
 }
 
-/* The instant of one reading near a change. */
-static int64_t resolve_lane(const struct gar_zone *zone, int64_t local_seconds, int64_t ticks,
-                            const int64_t *like)
+/* The instant of one reading near a change. False if it overflowed. */
+static bool resolve_lane(const struct gar_zone *zone, int64_t local, int64_t ticks,
+                         const int64_t *like, enum gar_zone_gap gap, int64_t *out)
 {
-    const struct gar_zone_instants found = gar_zone_resolve(zone, local_seconds);
+    const int64_t seconds = floor_seconds(local, ticks);
+    const struct gar_zone_instants found = gar_zone_resolve(zone, seconds);
+    int64_t instant = found.earlier;
+    if (found.kind == GAR_ZONE_GAP && gap == GAR_ZONE_GAP_CHANGE) {
+        return !__builtin_mul_overflow(found.change, ticks, out);
+    }
     if (found.kind == GAR_ZONE_GAP) {
-        return found.later;
+        instant = found.later;
+    } else if (found.kind == GAR_ZONE_FOLD && like != NULL) {
+        const int32_t offset = gar_zone_offset_at(zone, floor_seconds(*like, ticks));
+        const int64_t alike = minus(seconds, offset);
+        instant = gar_zone_offset_at(zone, alike) == offset ? alike : instant;
     }
-    if (found.kind == GAR_ZONE_FOLD && like != NULL) {
-        const int32_t offset = gar_zone_span_at(zone, floor_seconds(*like, ticks)).offset;
-        const int64_t instant = minus(local_seconds, offset);
-        if (gar_zone_span_at(zone, instant).offset == offset) {
-            return instant;
-        }
-    }
-    return found.earlier;
+    return !__builtin_add_overflow(local, (instant - seconds) * ticks, out);
 }
 
 bool gar_zone_utc_vector(const int64_t *local, int64_t n, enum gar_time_unit unit,
-                         const struct gar_zone *zone, const int64_t *like, int64_t *out)
+                         const struct gar_zone *zone, const int64_t *like, enum gar_zone_gap gap,
+                         int64_t *out)
 {
     const int64_t ticks = unit_ticks(unit);
     bool overflowed = false;
@@ -274,9 +277,8 @@ bool gar_zone_utc_vector(const int64_t *local, int64_t n, enum gar_time_unit uni
             const struct stretch s = stretch_of(from, until, -span.offset, ticks);
             i = shift_run(local, i, n, &s, out, &overflowed);
         } else {
-            const int64_t shift =
-                resolve_lane(zone, seconds, ticks, like == NULL ? NULL : like + i) - seconds;
-            overflowed |= __builtin_add_overflow(local[i], shift * ticks, &out[i]);
+            overflowed |=
+                !resolve_lane(zone, local[i], ticks, like == NULL ? NULL : like + i, gap, &out[i]);
             i++;
         }
     }

@@ -67,6 +67,7 @@ struct gar_zone_instants {
      * lies before it, and by the offset before the change, which lies after it. */
     int64_t earlier;
     int64_t later;
+    int64_t change; /* GAP: the instant of the change; else 0 */
 };
 /* Instants of a local reading, seconds since 1970-01-01 00:00 of the local clock. Results beyond int64 are cut to it. */
 struct gar_zone_instants gar_zone_resolve(const struct gar_zone *zone, int64_t local_seconds);
@@ -80,9 +81,15 @@ int64_t gar_zone_to_utc(const struct gar_zone *zone, int64_t local_seconds);
 /* out = the local clock's reading at each instant. */
 bool gar_zone_local_vector(const int64_t *values, int64_t n, enum gar_time_unit unit,
                            const struct gar_zone *zone, int64_t *out);
-/* out = the instant of each local reading, as gar_zone_to_utc; but where `like` (instants; may be NULL, must not be out) has
+/* What a reading in a gap gives. */
+enum gar_zone_gap {
+    GAR_ZONE_GAP_PASSED, /* so much after the change as the reading is after the gap's start: gar_zone_to_utc */
+    GAR_ZONE_GAP_CHANGE, /* the change: the first instant that reads so much or more, for starts of days and hours */
+};
+/* out = the instant of each local reading. In a fold the first, but where `like` (instants; may be NULL, must not be out) has
  * for a lane an instant with an offset that gives the reading too, that offset is taken. */
 bool gar_zone_utc_vector(const int64_t *local, int64_t n, enum gar_time_unit unit,
-                         const struct gar_zone *zone, const int64_t *like, int64_t *out);
+                         const struct gar_zone *zone, const int64_t *like, enum gar_zone_gap gap,
+                         int64_t *out);
 
 #endif

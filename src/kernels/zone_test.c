@@ -611,9 +611,11 @@ static void vectors_do_what_lookups_do(void **state)
             assert_true(out[i] == values[i] + offset * ticks);
         }
         /* Back again: the same instants when told which, and the first of two when not. */
-        assert_false(gar_zone_utc_vector(out, ROWS, (enum gar_time_unit)unit, zone, values, back));
+        assert_false(gar_zone_utc_vector(out, ROWS, (enum gar_time_unit)unit, zone, values,
+                                         GAR_ZONE_GAP_PASSED, back));
         assert_memory_equal(back, values, sizeof values);
-        assert_false(gar_zone_utc_vector(out, ROWS, (enum gar_time_unit)unit, zone, NULL, back));
+        assert_false(gar_zone_utc_vector(out, ROWS, (enum gar_time_unit)unit, zone, NULL,
+                                         GAR_ZONE_GAP_PASSED, back));
         for (int32_t i = 0; i < ROWS; i++) {
             const int64_t local = out[i] / ticks - (out[i] % ticks < 0);
             const int64_t utc = gar_zone_to_utc(zone, local);
@@ -635,11 +637,31 @@ static void folds_follow_the_likeness(void **state)
     const int64_t like[] = {at("2024-07-01 00:00:00"), at("2024-12-01 00:00:00"),
                             at("2024-12-01 00:00:00"), at("2024-07-01 00:00:00")};
     int64_t out[4] = {0};
-    assert_false(gar_zone_utc_vector(local, 4, GAR_SECOND, zone, like, out));
+    assert_false(gar_zone_utc_vector(local, 4, GAR_SECOND, zone, like, GAR_ZONE_GAP_PASSED, out));
     assert_true(out[0] == at("2024-10-27 00:30:00"));
     assert_true(out[1] == at("2024-10-27 01:30:00"));
     assert_true(out[2] == at("2024-03-31 01:30:00"));
     assert_true(out[3] == at("2024-10-27 02:30:00"));
+    gar_zone_free(zone);
+}
+
+static void starts_in_gaps_are_the_change(void **state)
+{
+    (void)state;
+    struct gar_zone *zone = rule_zone("CET-1CEST,M3.5.0,M10.5.0/3");
+    static const int64_t ticks_of[] = {1, 1000, 1000000, 1000000000};
+    for (int32_t unit = GAR_SECOND; unit <= GAR_NANO; unit++) {
+        const int64_t ticks = ticks_of[unit];
+        const int64_t local[] = {at("2024-03-31 02:30:00") * ticks + ticks / 2,
+                                 at("2024-03-31 03:00:00") * ticks};
+        int64_t out[2] = {0};
+        assert_false(gar_zone_utc_vector(local, 2, (enum gar_time_unit)unit, zone, NULL,
+                                         GAR_ZONE_GAP_CHANGE, out));
+        assert_true(out[0] == at("2024-03-31 01:00:00") * ticks && out[1] == out[0]);
+        assert_false(gar_zone_utc_vector(local, 1, (enum gar_time_unit)unit, zone, NULL,
+                                         GAR_ZONE_GAP_PASSED, out));
+        assert_true(out[0] == at("2024-03-31 01:30:00") * ticks + ticks / 2);
+    }
     gar_zone_free(zone);
 }
 
@@ -659,11 +681,11 @@ static void overflow_is_told(void **state)
         assert_true(gar_zone_local_vector(&greatest, 1, u, east, &out));
         assert_false(gar_zone_local_vector(&least, 1, u, east, &out));
         assert_true(gar_zone_local_vector(&least, 1, u, west, &out));
-        assert_true(gar_zone_utc_vector(&greatest, 1, u, west, NULL, &out));
-        assert_true(gar_zone_utc_vector(&least, 1, u, east, NULL, &out));
-        assert_false(gar_zone_utc_vector(&least, 1, u, west, NULL, &out));
+        assert_true(gar_zone_utc_vector(&greatest, 1, u, west, NULL, GAR_ZONE_GAP_PASSED, &out));
+        assert_true(gar_zone_utc_vector(&least, 1, u, east, NULL, GAR_ZONE_GAP_PASSED, &out));
+        assert_false(gar_zone_utc_vector(&least, 1, u, west, NULL, GAR_ZONE_GAP_PASSED, &out));
         assert_true(gar_zone_local_vector(&greatest, 1, u, rule, &out));
-        assert_true(gar_zone_utc_vector(&least, 1, u, rule, &least, &out));
+        assert_true(gar_zone_utc_vector(&least, 1, u, rule, &least, GAR_ZONE_GAP_PASSED, &out));
     }
     gar_zone_free(east);
     gar_zone_free(west);
@@ -761,14 +783,23 @@ static void known_changes_of_the_clock(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rules_are_read_or_refused),  cmocka_unit_test(rules_make_changes),
-        cmocka_unit_test(summer_time_may_never_end),  cmocka_unit_test(far_times_have_offsets),
-        cmocka_unit_test(table_and_rule_agree),       cmocka_unit_test(gaps_and_folds_are_settled),
-        cmocka_unit_test(versions_and_footers),       cmocka_unit_test(broken_files_are_refused),
-        cmocka_unit_test(no_memory_is_an_error),      cmocka_unit_test(fixed_zones_need_no_file),
-        cmocka_unit_test(zones_are_found_once),       cmocka_unit_test(threads_find_the_same_zones),
-        cmocka_unit_test(vectors_do_what_lookups_do), cmocka_unit_test(folds_follow_the_likeness),
-        cmocka_unit_test(overflow_is_told),           cmocka_unit_test(known_changes_of_the_clock),
+        cmocka_unit_test(rules_are_read_or_refused),
+        cmocka_unit_test(rules_make_changes),
+        cmocka_unit_test(summer_time_may_never_end),
+        cmocka_unit_test(far_times_have_offsets),
+        cmocka_unit_test(table_and_rule_agree),
+        cmocka_unit_test(gaps_and_folds_are_settled),
+        cmocka_unit_test(versions_and_footers),
+        cmocka_unit_test(broken_files_are_refused),
+        cmocka_unit_test(no_memory_is_an_error),
+        cmocka_unit_test(fixed_zones_need_no_file),
+        cmocka_unit_test(zones_are_found_once),
+        cmocka_unit_test(threads_find_the_same_zones),
+        cmocka_unit_test(vectors_do_what_lookups_do),
+        cmocka_unit_test(folds_follow_the_likeness),
+        cmocka_unit_test(starts_in_gaps_are_the_change),
+        cmocka_unit_test(overflow_is_told),
+        cmocka_unit_test(known_changes_of_the_clock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
