@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SQL expressions: lexer, parser, binder, typing, printing and, when all of that succeeds, evaluation over a few rows. */
-#include "fuzz_input.h"
-
 #include <string.h>
+
+#include "fuzz_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Rows of every kind that expressions work on, nulls included, made once. */
 static struct gar_frame *make_rows(void)
 {
-    static const char CSV[] = "i,f,s,d,t,b\n"
-                              "1,1.5,abc,2020-02-29,2020-01-01 12:00:00,true\n"
-                              ",,,,,\n"
-                              "-9223372036854775808,nan,\"x%_\\y\",1969-12-31,1969-12-31 23:59:59,false\n";
+    static const char CSV[] =
+        "i,f,s,d,t,b\n"
+        "1,1.5,abc,2020-02-29,2020-01-01 12:00:00,true\n"
+        ",,,,,\n"
+        "-9223372036854775808,nan,\"x%_\\y\",1969-12-31,1969-12-31 23:59:59,false\n";
     char path[64];
     const int fd = fuzz_file((const uint8_t *)CSV, sizeof CSV - 1, path);
     const char *name = path;
@@ -49,7 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct gar_error err;
     struct gar_expr **list = NULL;
     int64_t count = 0;
-    if (gar_expr_parse_list((const char *)data, (int64_t)size, rows, &list, &count, &err) != GAR_OK) {
+    if (gar_expr_parse_list((const char *)data, (int64_t)size, rows, &list, &count, &err) !=
+        GAR_OK) {
         return 0;
     }
     for (int64_t i = 0; i < count; i++) {

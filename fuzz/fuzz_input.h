@@ -3,14 +3,13 @@
 #ifndef GAR_FUZZ_INPUT_H
 #define GAR_FUZZ_INPUT_H
 
+#include <gar/gar.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <gar/gar.h>
 
 /* One session for all inputs. Small budget: an input that makes the engine want more gets an error. */
 static inline struct gar_session *fuzz_session(void)

@@ -7,11 +7,10 @@
  *
  * Every step that can fail returns a status and fills `err`; the steps below stop at the first failure
  * and release what they hold: NULL is fine for every release function. */
+#include <gar/gar.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <gar/gar.h>
 
 /* The rows that match, with the height in metres: select name, city, height_cm / 100 as height_m where ... */
 static enum gar_status build_query(struct gar_session *session, const char *path, const char *where,
@@ -32,8 +31,8 @@ static enum gar_status build_query(struct gar_session *session, const char *path
         status = gar_frame_where(people, predicate, &kept, err);
     }
     if (status == GAR_OK) {
-        status =
-            gar_expr_parse_list(SELECT, (int64_t)strlen(SELECT), kept, &columns, &column_count, err);
+        status = gar_expr_parse_list(SELECT, (int64_t)strlen(SELECT), kept, &columns, &column_count,
+                                     err);
     }
     if (status == GAR_OK) {
         status = gar_frame_select(kept, columns, column_count, out, err);

@@ -4,8 +4,8 @@
  * Conventions
  *  - Functions that can fail return enum gar_status: GAR_OK (0) or GAR_EOF (1) are good, negative values are failures. The last
  *    parameter takes the message (NULL if not wanted). On failure outputs are untouched.
- *  - Handles (struct gar_session, gar_expr, gar_frame, gar_result) are counted: what a function gives in *out belongs to the caller,
- *    who releases it with the _release function (NULL is fine). Arguments are borrowed for the call unless said otherwise.
+ *  - Handles (struct gar_session, gar_expr, gar_frame, gar_result) are counted: what a function gives in *out
+ *    belongs to the caller, who releases it with the _release function (NULL is fine). Arguments are borrowed for the call unless said otherwise.
  *  - Expressions and frames are immutable and may be used from any number of threads at once. A result belongs to one
  *    thread at a time, but gar_result_cancel may come from any thread.
  *  - Option structs start with struct_bytes: set by their _init function; fields that a caller's older header lacks get defaults.
@@ -15,12 +15,11 @@
 #ifndef GAR_GAR_H
 #define GAR_GAR_H
 
+#include <gar/arrow_abi.h>
+#include <gar/status.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <gar/arrow_abi.h>
-#include <gar/status.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,8 +28,8 @@ extern "C" {
 #define GAR_VERSION_MAJOR 0
 #define GAR_VERSION_MINOR 1
 #define GAR_VERSION_PATCH 0
-#define GAR_EXPERIMENTAL GAR_API
-#define GAR_STABLE GAR_API
+#define GAR_EXPERIMENTAL  GAR_API
+#define GAR_STABLE        GAR_API
 
 struct gar_session;
 struct gar_expr;
@@ -46,28 +45,33 @@ GAR_STABLE void gar_text_free(char *text);
 
 struct gar_settings {
     size_t struct_bytes;
-    int64_t morsel_rows;        /* rows a batch has at most; >= 1; default 131,072 */
-    int64_t memory_limit_bytes; /* budget of the process's queries; 0: default (75 % of what the container allows) */
-    int32_t num_threads;        /* compute threads; 0: usable CPUs; takes effect until the pool has started */
-    int32_t io_threads;         /* IO threads; 0: min(8, usable CPUs) */
-    bool maintain_order;        /* default true */
-    bool enable_inline;         /* small queries run on the caller's thread; default true */
+    int64_t morsel_rows; /* rows a batch has at most; >= 1; default 131,072 */
+    int64_t
+        memory_limit_bytes; /* budget of the process's queries; 0: default (75 % of what the container allows) */
+    int32_t
+        num_threads; /* compute threads; 0: usable CPUs; takes effect until the pool has started */
+    int32_t io_threads;  /* IO threads; 0: min(8, usable CPUs) */
+    bool maintain_order; /* default true */
+    bool enable_inline;  /* small queries run on the caller's thread; default true */
 };
 
 GAR_EXPERIMENTAL void gar_settings_init(struct gar_settings *settings);
 /* The process-wide session, made at first use; starts no thread until a query needs one. Never released.
  * Errors: GAR_ERR_NOMEM. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_session_default(struct gar_session **out, struct gar_error *err);
-/* Settings from the environment are the defaults: GAR_NUM_THREADS, GAR_IO_THREADS, GAR_MEMORY_LIMIT, GAR_MORSEL_ROWS, GAR_INLINE=0|1. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_session_new(const struct gar_settings *settings, struct gar_session **out,
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_session_default(struct gar_session **out,
+                                                                  struct gar_error *err);
+/* Settings from the environment are the defaults: GAR_NUM_THREADS, GAR_IO_THREADS, GAR_MEMORY_LIMIT, GAR_MORSEL_ROWS,
+ * GAR_INLINE=0|1. */
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_session_new(const struct gar_settings *settings,
+                                                              struct gar_session **out,
                                                               struct gar_error *err);
 GAR_EXPERIMENTAL void gar_session_release(struct gar_session *session);
-GAR_EXPERIMENTAL void gar_session_settings(const struct gar_session *session, struct gar_settings *out);
+GAR_EXPERIMENTAL void gar_session_settings(const struct gar_session *session,
+                                           struct gar_settings *out);
 /* Queries that start later use the new settings. Errors: GAR_ERR_VALUE for an illegal one; thread counts cannot change
  * while queries run (GAR_ERR_VALUE). */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_session_configure(struct gar_session *session,
-                                                                    const struct gar_settings *settings,
-                                                                    struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_session_configure(
+    struct gar_session *session, const struct gar_settings *settings, struct gar_error *err);
 
 struct gar_statistics {
     size_t struct_bytes;
@@ -76,72 +80,103 @@ struct gar_statistics {
     int64_t memory_held_bytes; /* kept by the pool for reuse, the live bytes included */
     int64_t heap_live_bytes;   /* small objects */
     int64_t heap_live_blocks;
-    int32_t threads;           /* engine threads now */
-    int32_t queries;           /* running now */
+    int32_t threads; /* engine threads now */
+    int32_t queries; /* running now */
 };
 
-GAR_EXPERIMENTAL void gar_session_statistics(struct gar_session *session, struct gar_statistics *out);
+GAR_EXPERIMENTAL void gar_session_statistics(struct gar_session *session,
+                                             struct gar_statistics *out);
 
 /* ---- types ------------------------------------------------------------------------------------------------------ */
 
 /* The canonical spelling of a type text ("bigint" -> "int64"). Errors: GAR_ERR_VALUE naming it. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_type_canonical(const char *type, char **out, struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_type_canonical(const char *type, char **out,
+                                                                 struct gar_error *err);
 /* Type text -> Arrow (out is the caller's to release), and back. large_string and large_binary stand for text. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_type_to_arrow(const char *type, struct ArrowSchema *out, struct gar_error *err);
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_type_from_arrow(const struct ArrowSchema *schema, char **out, struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_type_to_arrow(const char *type,
+                                                                struct ArrowSchema *out,
+                                                                struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_type_from_arrow(const struct ArrowSchema *schema,
+                                                                  char **out,
+                                                                  struct gar_error *err);
 
 /* ---- expressions -------------------------------------------------------------------------------------------------- */
 
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_column(const char *name, struct gar_expr **out, struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_column(const char *name,
+                                                              struct gar_expr **out,
+                                                              struct gar_error *err);
 /* Literals. text and binary copy their bytes (text must be UTF-8). */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_null(struct gar_expr **out, struct gar_error *err);
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_bool(bool value, struct gar_expr **out, struct gar_error *err);
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_int64(int64_t value, struct gar_expr **out, struct gar_error *err);
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_uint64(uint64_t value, struct gar_expr **out, struct gar_error *err);
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_float64(double value, struct gar_expr **out, struct gar_error *err);
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_string(const char *data, int64_t bytes, struct gar_expr **out, struct gar_error *err);
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_binary(const void *data, int64_t bytes, struct gar_expr **out, struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_null(struct gar_expr **out,
+                                                            struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_bool(bool value, struct gar_expr **out,
+                                                            struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_int64(int64_t value, struct gar_expr **out,
+                                                             struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_uint64(uint64_t value, struct gar_expr **out,
+                                                              struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_float64(double value, struct gar_expr **out,
+                                                               struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_string(const char *data, int64_t bytes,
+                                                              struct gar_expr **out,
+                                                              struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_binary(const void *data, int64_t bytes,
+                                                              struct gar_expr **out,
+                                                              struct gar_error *err);
 /* Any type from text: ("date", "1998-12-01"), ("decimal(15, 2)", "0.05"), ("duration[us]", "5000000"). */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_typed(const char *type, const char *data, int64_t bytes, struct gar_expr **out, struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_typed(const char *type, const char *data,
+                                                             int64_t bytes, struct gar_expr **out,
+                                                             struct gar_error *err);
 /* A function of the registry by name. Errors: GAR_ERR_VALUE (unknown name with near ones, number of arguments). */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_call(const char *function, struct gar_expr *const *args, int64_t count,
-                                                            struct gar_expr **out, struct gar_error *err);
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_cast(struct gar_expr *arg, const char *type, bool is_try,
-                                                            struct gar_expr **out, struct gar_error *err);
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_alias(struct gar_expr *arg, const char *name, struct gar_expr **out,
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_call(const char *function,
+                                                            struct gar_expr *const *args,
+                                                            int64_t count, struct gar_expr **out,
+                                                            struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_cast(struct gar_expr *arg, const char *type,
+                                                            bool is_try, struct gar_expr **out,
+                                                            struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_alias(struct gar_expr *arg, const char *name,
+                                                             struct gar_expr **out,
                                                              struct gar_error *err);
 /* arg in the values of an Arrow array; moves `array` (its release is NULL afterwards, also on failure), borrows `schema`. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_is_in(struct gar_expr *arg, const struct ArrowSchema *schema,
-                                                             struct ArrowArray *array, struct gar_expr **out,
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_is_in(struct gar_expr *arg,
+                                                             const struct ArrowSchema *schema,
+                                                             struct ArrowArray *array,
+                                                             struct gar_expr **out,
                                                              struct gar_error *err);
 /* A SQL expression; frame (may be NULL) resolves names. Errors: GAR_ERR_SYNTAX with err->position and a caret line. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_parse(const char *sql, int64_t bytes, const struct gar_frame *frame,
-                                                             struct gar_expr **out, struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_parse(const char *sql, int64_t bytes,
+                                                             const struct gar_frame *frame,
+                                                             struct gar_expr **out,
+                                                             struct gar_error *err);
 /* A comma-separated list of SQL expressions, as after SELECT; *out is an array of *out_count, each released by the caller,
  * the array freed with gar_expr_list_free. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_parse_list(const char *sql, int64_t bytes, const struct gar_frame *frame,
-                                                                  struct gar_expr ***out, int64_t *out_count,
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_parse_list(const char *sql, int64_t bytes,
+                                                                  const struct gar_frame *frame,
+                                                                  struct gar_expr ***out,
+                                                                  int64_t *out_count,
                                                                   struct gar_error *err);
 GAR_EXPERIMENTAL void gar_expr_list_free(struct gar_expr **list, int64_t count);
 GAR_EXPERIMENTAL struct gar_expr *gar_expr_retain(struct gar_expr *expr);
 GAR_EXPERIMENTAL void gar_expr_release(struct gar_expr *expr);
 /* Name of the column it makes; valid as long as the expression. */
 GAR_EXPERIMENTAL const char *gar_expr_output_name(const struct gar_expr *expr);
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_to_text(const struct gar_expr *expr, char **out, struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_to_text(const struct gar_expr *expr,
+                                                               char **out, struct gar_error *err);
 /* Type over the rows of a frame, as text. Errors: GAR_ERR_COLUMN, GAR_ERR_TYPE. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_type_text(const struct gar_expr *expr, const struct gar_frame *frame,
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_type_text(const struct gar_expr *expr,
+                                                                 const struct gar_frame *frame,
                                                                  char **out, struct gar_error *err);
 
 /* One row of the function registry; static strings. */
 struct gar_function_description {
     size_t struct_bytes;
-    const char *name;      /* for gar_expr_call and Python */
-    const char *sql;       /* operator or SQL spelling, NULL if the same */
+    const char *name; /* for gar_expr_call and Python */
+    const char *sql;  /* operator or SQL spelling, NULL if the same */
     const char *signature;
     const char *summary;
     const char *group;
     int32_t args_min;
-    int32_t args_max;      /* -1: any number */
+    int32_t args_max; /* -1: any number */
     bool is_aggregate;
 };
 
@@ -153,26 +188,27 @@ GAR_EXPERIMENTAL bool gar_registry_get(int64_t i, struct gar_function_descriptio
 
 struct gar_parquet_options {
     size_t struct_bytes;
-    int64_t schema_count;            /* 0: the files' own schema; else exactly these columns, by name */
+    int64_t schema_count; /* 0: the files' own schema; else exactly these columns, by name */
     const char *const *schema_names;
     const char *const *schema_types;
-    const char *file_path_column;    /* NULL: none */
+    const char *file_path_column; /* NULL: none */
 };
 
 struct gar_csv_options {
     size_t struct_bytes;
-    bool has_header;             /* default true; without: column_1, column_2, ... */
-    char delimiter;              /* default ',' */
-    char quote;                  /* default '"'; 0: no quoting */
-    char escape;                 /* default 0: none */
-    bool double_quote;           /* "" inside quotes is one quote; default true */
-    char comment;                /* lines starting with it are skipped; default 0: none */
-    bool allow_variable_columns; /* ragged rows: nulls for missing, extra ignored; default false: an error */
-    bool infer_schema;           /* false: all text unless given */
-    int64_t schema_count;        /* given types by name; the others are inferred */
+    bool has_header;   /* default true; without: column_1, column_2, ... */
+    char delimiter;    /* default ',' */
+    char quote;        /* default '"'; 0: no quoting */
+    char escape;       /* default 0: none */
+    bool double_quote; /* "" inside quotes is one quote; default true */
+    char comment;      /* lines starting with it are skipped; default 0: none */
+    bool
+        allow_variable_columns; /* ragged rows: nulls for missing, extra ignored; default false: an error */
+    bool infer_schema;          /* false: all text unless given */
+    int64_t schema_count; /* given types by name; the others are inferred */
     const char *const *schema_names;
     const char *const *schema_types;
-    const char *null_text;       /* unquoted text that means null besides the empty one; NULL: none */
+    const char *null_text; /* unquoted text that means null besides the empty one; NULL: none */
     const char *file_path_column;
 };
 
@@ -181,53 +217,79 @@ GAR_EXPERIMENTAL void gar_csv_options_init(struct gar_csv_options *options);
 
 /* Files, globs or directories. Footers (or a sample) are read now, data when the frame runs. options may be NULL.
  * Errors: GAR_ERR_IO, GAR_ERR_FORMAT with path and place. Blocks on IO. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_read_parquet(struct gar_session *session, const char *const *paths,
-                                                                     int64_t count, const struct gar_parquet_options *options,
-                                                                     struct gar_frame **out, struct gar_error *err);
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_read_csv(struct gar_session *session, const char *const *paths,
-                                                                 int64_t count, const struct gar_csv_options *options,
-                                                                 struct gar_frame **out, struct gar_error *err);
-/* All batches of an Arrow stream, read now; moves the stream (released, also on failure). Buffers are shared where layouts agree. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_from_stream(struct gar_session *session, struct ArrowArrayStream *stream,
-                                                                    struct gar_frame **out, struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_read_parquet(
+    struct gar_session *session, const char *const *paths, int64_t count,
+    const struct gar_parquet_options *options, struct gar_frame **out, struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_read_csv(
+    struct gar_session *session, const char *const *paths, int64_t count,
+    const struct gar_csv_options *options, struct gar_frame **out, struct gar_error *err);
+/* All batches of an Arrow stream, read now; moves the stream (released, also on failure). Buffers are shared
+ * where layouts agree. */
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_from_stream(struct gar_session *session,
+                                                                    struct ArrowArrayStream *stream,
+                                                                    struct gar_frame **out,
+                                                                    struct gar_error *err);
 /* One record batch (struct array): moves `array`, borrows `schema`. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_from_arrow(struct gar_session *session, const struct ArrowSchema *schema,
-                                                                   struct ArrowArray *array, struct gar_frame **out,
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_from_arrow(struct gar_session *session,
+                                                                   const struct ArrowSchema *schema,
+                                                                   struct ArrowArray *array,
+                                                                   struct gar_frame **out,
                                                                    struct gar_error *err);
 /* int64 column "id": start, start + step, ... before end. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_range(struct gar_session *session, int64_t start, int64_t end, int64_t step,
-                                                              struct gar_frame **out, struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_range(struct gar_session *session,
+                                                              int64_t start, int64_t end,
+                                                              int64_t step, struct gar_frame **out,
+                                                              struct gar_error *err);
 
 /* ---- frames: transformations (lazy; each gives a new frame; all checks of names and types are made here) -------------- */
 
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_select(const struct gar_frame *frame, struct gar_expr *const *exprs,
-                                                               int64_t count, struct gar_frame **out, struct gar_error *err);
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_with_columns(const struct gar_frame *frame, struct gar_expr *const *exprs,
-                                                                     int64_t count, struct gar_frame **out, struct gar_error *err);
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_rename(const struct gar_frame *frame, const char *const *from,
-                                                               const char *const *to, int64_t count, struct gar_frame **out,
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_select(const struct gar_frame *frame,
+                                                               struct gar_expr *const *exprs,
+                                                               int64_t count,
+                                                               struct gar_frame **out,
                                                                struct gar_error *err);
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_exclude(const struct gar_frame *frame, const char *const *names, int64_t count,
-                                                                struct gar_frame **out, struct gar_error *err);
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_where(const struct gar_frame *frame, struct gar_expr *predicate,
-                                                              struct gar_frame **out, struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_with_columns(const struct gar_frame *frame,
+                                                                     struct gar_expr *const *exprs,
+                                                                     int64_t count,
+                                                                     struct gar_frame **out,
+                                                                     struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_rename(const struct gar_frame *frame,
+                                                               const char *const *from,
+                                                               const char *const *to, int64_t count,
+                                                               struct gar_frame **out,
+                                                               struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_exclude(const struct gar_frame *frame,
+                                                                const char *const *names,
+                                                                int64_t count,
+                                                                struct gar_frame **out,
+                                                                struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_where(const struct gar_frame *frame,
+                                                              struct gar_expr *predicate,
+                                                              struct gar_frame **out,
+                                                              struct gar_error *err);
 /* limit -1: no limit. Errors: GAR_ERR_VALUE for other negative numbers. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_limit(const struct gar_frame *frame, int64_t offset, int64_t limit,
-                                                              struct gar_frame **out, struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_limit(const struct gar_frame *frame,
+                                                              int64_t offset, int64_t limit,
+                                                              struct gar_frame **out,
+                                                              struct gar_error *err);
 /* descending and nulls_first have `count` items; NULL: ascending; nulls last ascending, first descending. Stable. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_sort(const struct gar_frame *frame, struct gar_expr *const *keys,
-                                                             const bool *descending, const bool *nulls_first, int64_t count,
-                                                             struct gar_frame **out, struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_sort(
+    const struct gar_frame *frame, struct gar_expr *const *keys, const bool *descending,
+    const bool *nulls_first, int64_t count, struct gar_frame **out, struct gar_error *err);
 /* Group-by; key_count 0: one row over everything. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_aggregate(const struct gar_frame *frame, struct gar_expr *const *keys,
-                                                                  int64_t key_count, struct gar_expr *const *aggs,
-                                                                  int64_t agg_count, struct gar_frame **out,
-                                                                  struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_aggregate(
+    const struct gar_frame *frame, struct gar_expr *const *keys, int64_t key_count,
+    struct gar_expr *const *aggs, int64_t agg_count, struct gar_frame **out, struct gar_error *err);
 /* count 0: whole rows; else one whole row per key, the first in input order when order is kept. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_distinct(const struct gar_frame *frame, struct gar_expr *const *keys,
-                                                                 int64_t count, struct gar_frame **out, struct gar_error *err);
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_concat(struct gar_frame *const *frames, int64_t count,
-                                                               struct gar_frame **out, struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_distinct(const struct gar_frame *frame,
+                                                                 struct gar_expr *const *keys,
+                                                                 int64_t count,
+                                                                 struct gar_frame **out,
+                                                                 struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_concat(struct gar_frame *const *frames,
+                                                               int64_t count,
+                                                               struct gar_frame **out,
+                                                               struct gar_error *err);
 
 GAR_EXPERIMENTAL struct gar_frame *gar_frame_retain(struct gar_frame *frame);
 GAR_EXPERIMENTAL void gar_frame_release(struct gar_frame *frame);
@@ -237,16 +299,19 @@ GAR_EXPERIMENTAL void gar_frame_release(struct gar_frame *frame);
 GAR_EXPERIMENTAL int64_t gar_frame_column_count(const struct gar_frame *frame);
 /* NULL past the end; valid as long as the frame. */
 GAR_EXPERIMENTAL const char *gar_frame_column_name(const struct gar_frame *frame, int64_t i);
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_column_type(const struct gar_frame *frame, int64_t i, char **out,
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_column_type(const struct gar_frame *frame,
+                                                                    int64_t i, char **out,
                                                                     struct gar_error *err);
 /* Struct schema with large_string and large_binary; the caller releases *out. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_schema(const struct gar_frame *frame, struct ArrowSchema *out,
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_schema(const struct gar_frame *frame,
+                                                               struct ArrowSchema *out,
                                                                struct gar_error *err);
 /* Rows if they are known without running (collected frames, plain Parquet), else -1. */
 GAR_EXPERIMENTAL int64_t gar_frame_known_rows(const struct gar_frame *frame);
 
 enum gar_plan_stage { GAR_STAGE_LOGICAL, GAR_STAGE_OPTIMIZED, GAR_STAGE_PHYSICAL };
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_explain(const struct gar_frame *frame, enum gar_plan_stage stage,
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_explain(const struct gar_frame *frame,
+                                                                enum gar_plan_stage stage,
                                                                 char **out, struct gar_error *err);
 
 /* ---- running ------------------------------------------------------------------------------------------------------------ */
@@ -269,50 +334,61 @@ enum gar_text_encoding {
 };
 
 /* Starts the query; options may be NULL. Small queries run inside gar_result_next. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_run(const struct gar_frame *frame, const struct gar_run_options *options,
-                                                            struct gar_result **out, struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_run(const struct gar_frame *frame,
+                                                            const struct gar_run_options *options,
+                                                            struct gar_result **out,
+                                                            struct gar_error *err);
 /* The next batch as a struct array (the caller releases *out) or GAR_EOF. Waits; a failure is reported again by later calls. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_result_next(struct gar_result *result, enum gar_text_encoding encoding,
-                                                              struct ArrowArray *out, struct gar_error *err);
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_result_schema(const struct gar_result *result, enum gar_text_encoding encoding,
-                                                                struct ArrowSchema *out, struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_result_next(struct gar_result *result,
+                                                              enum gar_text_encoding encoding,
+                                                              struct ArrowArray *out,
+                                                              struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_result_schema(const struct gar_result *result,
+                                                                enum gar_text_encoding encoding,
+                                                                struct ArrowSchema *out,
+                                                                struct gar_error *err);
 /* Moves the result into an Arrow stream (the caller's to release); `result` is released. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_result_to_stream(struct gar_result *result, enum gar_text_encoding encoding,
-                                                                   struct ArrowArrayStream *out, struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_result_to_stream(struct gar_result *result,
+                                                                   enum gar_text_encoding encoding,
+                                                                   struct ArrowArrayStream *out,
+                                                                   struct gar_error *err);
 /* Stops the query; a waiting gar_result_next ends with GAR_ERR_CANCELLED. Any thread, any number of times. */
 GAR_EXPERIMENTAL void gar_result_cancel(struct gar_result *result);
 /* Stops what still runs and frees; does not wait long. */
 GAR_EXPERIMENTAL void gar_result_release(struct gar_result *result);
 
 /* Runs the frame and keeps its rows: a frame over memory. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_collect(const struct gar_frame *frame, const struct gar_run_options *options,
-                                                                struct gar_frame **out, struct gar_error *err);
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_count_rows(const struct gar_frame *frame, const struct gar_run_options *options,
-                                                                   int64_t *out, struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_collect(
+    const struct gar_frame *frame, const struct gar_run_options *options, struct gar_frame **out,
+    struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_count_rows(
+    const struct gar_frame *frame, const struct gar_run_options *options, int64_t *out,
+    struct gar_error *err);
 
 /* ---- writing ------------------------------------------------------------------------------------------------------------- */
 
 struct gar_write_options {
     size_t struct_bytes;
-    const char *compression;  /* parquet: "snappy" (default), "zstd", "gzip", "brotli", "lz4_raw", "none"; csv: "none", "gzip", "zstd" */
-    bool overwrite;           /* replace what the folder holds, after the new files are in place; default false: add */
-    bool single_file;         /* path is a file name; default: path is a folder unless it ends in .parquet / .csv */
-    char delimiter;           /* csv; default ',' */
-    bool header;              /* csv; default true */
-    int64_t row_group_rows;   /* parquet; 0: default */
+    const char *
+        compression; /* parquet: "snappy" (default), "zstd", "gzip", "brotli", "lz4_raw", "none"; csv: "none", "gzip", "zstd" */
+    bool
+        overwrite; /* replace what the folder holds, after the new files are in place; default false: add */
+    bool
+        single_file; /* path is a file name; default: path is a folder unless it ends in .parquet / .csv */
+    char delimiter;         /* csv; default ',' */
+    bool header;            /* csv; default true */
+    int64_t row_group_rows; /* parquet; 0: default */
 };
 
 GAR_EXPERIMENTAL void gar_write_options_init(struct gar_write_options *options);
 /* Runs the frame and writes it. Files are staged under hidden names and published by rename; a failed or cancelled
  * write leaves the old state. *out: a frame over memory with one string column "path". Blocks. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_write_parquet(const struct gar_frame *frame, const char *path,
-                                                                      const struct gar_write_options *write,
-                                                                      const struct gar_run_options *options,
-                                                                      struct gar_frame **out, struct gar_error *err);
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_write_csv(const struct gar_frame *frame, const char *path,
-                                                                  const struct gar_write_options *write,
-                                                                  const struct gar_run_options *options,
-                                                                  struct gar_frame **out, struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_write_parquet(
+    const struct gar_frame *frame, const char *path, const struct gar_write_options *write,
+    const struct gar_run_options *options, struct gar_frame **out, struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_write_csv(
+    const struct gar_frame *frame, const char *path, const struct gar_write_options *write,
+    const struct gar_run_options *options, struct gar_frame **out, struct gar_error *err);
 
 /* ---- text ---------------------------------------------------------------------------------------------------------------- */
 
@@ -320,24 +396,26 @@ enum gar_text_format { GAR_FORMAT_TABLE, GAR_FORMAT_CSV, GAR_FORMAT_JSON, GAR_FO
 
 struct gar_table_options {
     size_t struct_bytes;
-    int64_t max_rows;       /* rows shown; the note below says how many there are; default 8 */
-    int64_t max_cell_width; /* terminal columns; longer cells are cut with an ellipsis; default 30 */
-    int64_t max_width;      /* of the whole table; middle columns are left out beyond; 0: no bound */
-    int64_t total_rows;     /* for the note "(Showing first 8 of 20 rows)"; -1: unknown */
+    int64_t max_rows; /* rows shown; the note below says how many there are; default 8 */
+    int64_t
+        max_cell_width; /* terminal columns; longer cells are cut with an ellipsis; default 30 */
+    int64_t max_width;  /* of the whole table; middle columns are left out beyond; 0: no bound */
+    int64_t total_rows; /* for the note "(Showing first 8 of 20 rows)"; -1: unknown */
 };
 
 GAR_EXPERIMENTAL void gar_table_options_init(struct gar_table_options *options);
 /* The first rows of a collected frame as a box table with names and types, or as an HTML table. Control characters are
  * escaped. Errors: GAR_ERR_VALUE if the frame was not collected. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_to_table(const struct gar_frame *frame, enum gar_text_format format,
-                                                                 const struct gar_table_options *options, char **out,
-                                                                 struct gar_error *err);
-/* Runs the frame and hands its rows as CSV or JSON lines to write(data, bytes, context), on the caller's thread; a non-zero result
- * stops it with GAR_ERR_CALLBACK. */
-GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_write_text(const struct gar_frame *frame, enum gar_text_format format,
-                                                                   const struct gar_run_options *options,
-                                                                   int (*write)(const char *data, int64_t bytes, void *context),
-                                                                   void *context, struct gar_error *err);
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_to_table(
+    const struct gar_frame *frame, enum gar_text_format format,
+    const struct gar_table_options *options, char **out, struct gar_error *err);
+/* Runs the frame and hands its rows as CSV or JSON lines to write(data, bytes, context), on the caller's thread; a
+ * non-zero result stops it with GAR_ERR_CALLBACK. */
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_write_text(
+    const struct gar_frame *frame, enum gar_text_format format,
+    const struct gar_run_options *options,
+    int (*write)(const char *data, int64_t bytes, void *context), void *context,
+    struct gar_error *err);
 
 #ifdef __cplusplus
 }

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #if defined(__GNUC__)
-#define GAR_API __attribute__((visibility("default")))
+#define GAR_API      __attribute__((visibility("default")))
 #define GAR_MUST_USE __attribute__((warn_unused_result))
 #else
 #define GAR_API
@@ -28,9 +28,9 @@ enum gar_status {
 
 /* What went wrong. The caller owns the struct; functions only write it when they fail. */
 struct gar_error {
-    enum gar_status status; /* same as the function's result */
-    int32_t os_errno;       /* errno of a failed system call, else 0 */
-    int64_t position;       /* byte offset in a parsed text, else -1 */
+    enum gar_status status;                /* same as the function's result */
+    int32_t os_errno;                      /* errno of a failed system call, else 0 */
+    int64_t position;                      /* byte offset in a parsed text, else -1 */
     char message[GAR_ERROR_MESSAGE_BYTES]; /* one line of UTF-8, NUL-terminated */
 };
 

@@ -135,7 +135,8 @@ enum gar_status gar_expr_typed(const char *type, const char *data, int64_t bytes
     struct gar_expr *cast = NULL;
     struct gar_value value = {.is_valid = false};
     enum gar_status status = GAR_OK;
-    if (parsed.id == GAR_DURATION) { /* a count of its unit; expressions have no cast from text to it */
+    if (parsed.id ==
+        GAR_DURATION) { /* a count of its unit; expressions have no cast from text to it */
         status = gar_value_from_text(parsed, data, bytes, &value, err);
     } else {
         GAR_TRY(gar_expr_string(data, bytes, &text, err));

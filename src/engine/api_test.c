@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public API from end to end, on small data: every handle kind, results in all forms, settings, interrupts, errors, and a sweep
- * that fails each allocation once. */
+/* The public API from end to end, on small data: every handle kind, results in all forms, settings, interrupts, errors,
+ * and a sweep that fails each allocation once. */
 #include <gar/gar.h>
 #include <setjmp.h>
 #include <stdarg.h>

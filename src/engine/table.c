@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The first rows of a frame as a box table for terminals or an HTML table for notebooks.
  *
- * Every cell becomes one line of text with control characters escaped, cut to a width in terminal columns. When the table would be
- * wider than asked, columns of the middle are left out and a column of dots tells how many. */
+ * Every cell becomes one line of text with control characters escaped, cut to a width in terminal columns. When the table
+ * would be wider than asked, columns of the middle are left out and a column of dots tells how many. */
 #include <string.h>
 
 #include "arrow/value.h"

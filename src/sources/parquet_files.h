@@ -33,8 +33,8 @@ struct gar_parquet_inputs {
     int64_t bytes; /* of all data as written, uncompressed; a hint */
 };
 
-/* Opens all files of all paths. Without a given schema it is the first file's, and every file must have its columns with the same types, in
- * any order. Errors as gar_parquet_provider_new. Owns: caller destroys *out, also after a failure. */
+/* Opens all files of all paths. Without a given schema it is the first file's, and every file must have its columns with the
+ * same types, in any order. Errors as gar_parquet_provider_new. Owns: caller destroys *out, also after a failure. */
 GAR_MUST_USE enum gar_status gar_parquet_inputs_open(const char *const *paths, int64_t count,
                                                      const struct gar_parquet_options *options,
                                                      struct gar_cancel *cancel,

@@ -4,7 +4,8 @@
  *   next    the next row group and its file, opened when the file changes
  *   load    the byte ranges of the needed column chunks, neighbours joined, into one buffer per range
  *   decode  max_rows rows at a time. With a filter: its columns first; rows that fail are never decoded in the other columns
- *           (pages without a row left are not even decompressed). Few rows left: dense columns. Many: whole columns with a selection.
+ *           (pages without a row left are not even decompressed). Few rows left: dense columns. Many: whole columns
+ *           with a selection.
  *
  * The needed columns are those of the filter (first), then the other requested ones. Decompression contexts and the filter's
  * scratch are pooled in the scan, since a unit may be resumed by another worker. */
@@ -703,7 +704,7 @@ static enum gar_status open(struct gar_scan_provider *base, const struct gar_sca
     return GAR_OK;
 }
 
-/* ---- the provider ------------------------------------------------------------------------------------------------------------ */
+/* ---- the provider ---- */
 
 static int64_t row_count(struct gar_scan_provider *base)
 {
