@@ -5,7 +5,8 @@
  *  - Functions that can fail return enum gar_status: GAR_OK (0) or GAR_EOF (1) are good, negative values are failures. The last
  *    parameter takes the message (NULL if not wanted). On failure outputs are untouched.
  *  - Handles (struct gar_session, gar_expr, gar_frame, gar_result) are counted: what a function gives in *out
- *    belongs to the caller, who releases it with the _release function (NULL is fine). Arguments are borrowed for the call unless said otherwise.
+ *    belongs to the caller, who releases it with the _release function (NULL is fine). Arguments are borrowed for the
+ *    call unless said otherwise.
  *  - Expressions and frames are immutable and may be used from any number of threads at once. A result belongs to one
  *    thread at a time, but gar_result_cancel may come from any thread.
  *  - Option structs start with struct_bytes: set by their _init function; fields that a caller's older header lacks get defaults.
