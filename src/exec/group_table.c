@@ -5,6 +5,7 @@
 
 #include "arrow/gather.h"
 #include "base/alloc.h"
+#include "exec/word_index.h"
 
 enum {
     FIRST_SLOTS = 64,
@@ -17,13 +18,6 @@ enum {
 };
 
 #define NO_GROUP UINT32_MAX
-
-/* Slot of a table of one-word keys. */
-struct word_slot {
-    uint64_t key;
-    uint32_t group; /* + 1; 0: empty */
-    uint32_t hash;
-};
 
 /* What is known of the dictionary that a key column had last. */
 struct code_map {
@@ -39,14 +33,12 @@ struct gar_group_table {
     const struct gar_key_layout *layout; /* borrowed */
     struct gar_memory *memory;           /* borrowed */
     bool is_word;                        /* one key column of one word */
-    int64_t count;
-    int64_t null_group;       /* is_word: group of null, -1 none yet */
-    struct gar_buffer *slots; /* owned; struct word_slot, or uint64_t: hash << 32 | group + 1 */
+    struct gar_word_index words;         /* is_word: everything */
+    struct gar_row_pages pages;          /* else: key row of each group */
+    struct gar_buffer *slots;            /* owned; uint64_t: hash << 32 | group + 1 */
     int64_t slot_mask;
-    struct gar_buffer *words;   /* owned; is_word: key of each group */
-    struct gar_row_pages pages; /* else: key row of each group */
-    uint64_t *scratch;          /* owned; GAR_KEY_ROWS key rows */
-    struct code_map *maps;      /* owned; one a key column */
+    uint64_t *scratch;     /* owned; GAR_KEY_ROWS key rows */
+    struct code_map *maps; /* owned; one a key column */
     struct gar_buffer
         *cells;        /* owned; uint32_t group of each combination of numbers, NO_GROUP unknown */
     int32_t cell_bits; /* of all columns together */
@@ -62,7 +54,8 @@ enum gar_status gar_group_table_new(const struct gar_key_layout *layout, struct 
     table->layout = layout;
     table->memory = memory;
     table->is_word = layout->count == 1 && gar_key_is_word(layout->columns[0].type);
-    table->null_group = -1;
+    gar_word_index_init(&table->words, memory,
+                        table->is_word && !gar_type_is_float(layout->columns[0].type));
     gar_row_pages_init(&table->pages, layout, memory);
     *out = table;
     return GAR_OK;
@@ -85,7 +78,7 @@ void gar_group_table_free(struct gar_group_table *table)
     }
     gar_free(table->maps);
     gar_buffer_unref(table->slots);
-    gar_buffer_unref(table->words);
+    gar_word_index_destroy(&table->words);
     gar_buffer_unref(table->cells);
     gar_row_pages_destroy(&table->pages);
     gar_free(table->scratch);
@@ -94,29 +87,13 @@ void gar_group_table_free(struct gar_group_table *table)
 
 int64_t gar_group_table_count(const struct gar_group_table *table)
 {
-    return table->count;
+    return table->is_word ? table->words.count : table->pages.count;
 }
 
 /* ---- the table ---- */
 
 /* Fill larger slots from the old ones in their order: a slot's new place is its old one or a
  * multiple of the old size further, so that memory is written in a few streams. */
-static void refill_words(const struct gar_group_table *table, struct word_slot *slots,
-                         uint64_t mask)
-{
-    const struct word_slot *old = (const struct word_slot *)(const void *)table->slots->data;
-    for (int64_t i = 0; i <= table->slot_mask; i++) {
-        if (old[i].group == 0) {
-            continue;
-        }
-        uint64_t at = old[i].hash & mask;
-        while (slots[at].group != 0) {
-            at = (at + 1) & mask;
-        }
-        slots[at] = old[i];
-    }
-}
-
 static void refill_rows(const struct gar_group_table *table, uint64_t *slots, uint64_t mask)
 {
     const uint64_t *old = (const uint64_t *)(const void *)table->slots->data;
@@ -132,71 +109,28 @@ static void refill_rows(const struct gar_group_table *table, uint64_t *slots, ui
     }
 }
 
-/* Room for `more` groups at a load of at most 2/3. */
+/* Room for `more` rows at a load of at most 2/3. */
 static enum gar_status make_room(struct gar_group_table *table, int64_t more, struct gar_error *err)
 {
-    const int64_t want = table->count + more;
-    if (want >= UINT32_MAX) {
+    const int64_t want = table->pages.count + more;
+    if (want >= (int64_t)UINT32_MAX) {
         return gar_error_set(err, GAR_ERR_UNSUPPORTED, "more than 4294967294 groups in one task");
-    }
-    if (table->is_word) {
-        const int64_t bytes = want * (int64_t)sizeof(uint64_t);
-        if (table->words == NULL) {
-            GAR_TRY(gar_buffer_new(table->memory, bytes, &table->words, err));
-        } else if (table->words->size < bytes) {
-            GAR_TRY(
-                gar_buffer_resize(table->words, gar_max_i64(bytes, 2 * table->words->size), err));
-        }
     }
     if (table->slots != NULL && want * 3 <= (table->slot_mask + 1) * 2) {
         return GAR_OK;
     }
     /* Small tables grow by 4, to be refilled less often; large ones by 2, for their memory. */
-    const int64_t factor = want < GROW_FAST_BELOW ? 4 : 2;
-    const int64_t slots = table->slots == NULL ? gar_max_i64(gar_next_pow2(want * 2), FIRST_SLOTS)
-                                               : gar_next_pow2(want * factor);
+    const int64_t factor = table->slots != NULL && want < GROW_FAST_BELOW ? 4 : 2;
+    const int64_t slots = gar_max_i64(gar_next_pow2(want * factor), FIRST_SLOTS);
     struct gar_buffer *fresh = NULL;
-    const int64_t slot_bytes =
-        table->is_word ? (int64_t)sizeof(struct word_slot) : (int64_t)sizeof(uint64_t);
-    GAR_TRY(gar_buffer_new_zeroed(table->memory, slots * slot_bytes, &fresh, err));
-    if (table->slots == NULL) {
-        /* nothing to move */
-    } else if (table->is_word) {
-        refill_words(table, (struct word_slot *)(void *)fresh->data, (uint64_t)slots - 1);
-    } else {
+    GAR_TRY(gar_buffer_new_zeroed(table->memory, slots * (int64_t)sizeof(uint64_t), &fresh, err));
+    if (table->slots != NULL) {
         refill_rows(table, (uint64_t *)(void *)fresh->data, (uint64_t)slots - 1);
     }
     gar_buffer_unref(table->slots);
     table->slots = fresh;
     table->slot_mask = slots - 1;
     return GAR_OK;
-}
-
-/* Group of a one-word key; there is room. */
-static inline uint32_t find_word(struct gar_group_table *table, uint64_t key, uint32_t hash)
-{
-    struct word_slot *slots = (struct word_slot *)(void *)table->slots->data;
-    uint64_t at = hash & (uint64_t)table->slot_mask;
-    while (slots[at].group != 0) {
-        if (slots[at].key == key) {
-            return slots[at].group - 1;
-        }
-        at = (at + 1) & (uint64_t)table->slot_mask;
-    }
-    const uint32_t group = (uint32_t)table->count++;
-    slots[at] = (struct word_slot){key, group + 1, hash};
-    ((uint64_t *)(void *)table->words->data)[group] = key;
-    return group;
-}
-
-/* The group of null; there is room. */
-static uint32_t find_null(struct gar_group_table *table)
-{
-    if (table->null_group < 0) {
-        table->null_group = table->count++;
-        ((uint64_t *)(void *)table->words->data)[table->null_group] = 0;
-    }
-    return (uint32_t)table->null_group;
 }
 
 /* Group of a key row whose far texts are pointers; there is room. */
@@ -215,7 +149,7 @@ static enum gar_status find_row(struct gar_group_table *table, const uint64_t *r
         at = (at + 1) & (uint64_t)table->slot_mask;
     }
     GAR_TRY(gar_row_pages_append(&table->pages, row, err));
-    *out = (uint32_t)table->count++;
+    *out = (uint32_t)(table->pages.count - 1);
     slots[at] = ((uint64_t)hash << 32) | (*out + 1);
     return GAR_OK;
 }
@@ -234,42 +168,50 @@ static bool may_have_nulls(const struct gar_column *column)
                                             : column->validity != NULL && column->null_count != 0;
 }
 
+/* Rows of a column that has nulls: those that are not null are looked up together. Before null has
+ * its number, rows before the first null come first, so that numbers follow the rows. */
+static enum gar_status find_words_and_nulls(struct gar_group_table *table,
+                                            const struct gar_column *column, int64_t first,
+                                            const uint64_t *keys, int64_t count, uint32_t *out,
+                                            struct gar_error *err)
+{
+    uint64_t valid_keys[GAR_WORD_INDEX_STEP];
+    uint32_t valid_out[GAR_WORD_INDEX_STEP];
+    int64_t done = 0;
+    if (table->words.null_number < 0) {
+        while (done < count && !is_null_at(column, first + done)) {
+            done++;
+        }
+        GAR_TRY(gar_word_index_find(&table->words, keys, done, out, err));
+        if (done == count) {
+            return GAR_OK;
+        }
+    }
+    uint32_t null = 0;
+    GAR_TRY(gar_word_index_find_null(&table->words, &null, err));
+    int64_t valid = 0;
+    for (int64_t i = done; i < count; i++) {
+        valid_keys[valid] = keys[i];
+        valid += !is_null_at(column, first + i);
+    }
+    GAR_TRY(gar_word_index_find(&table->words, valid_keys, valid, valid_out, err));
+    valid = 0;
+    for (int64_t i = done; i < count; i++) {
+        out[i] = is_null_at(column, first + i) ? null : valid_out[valid++];
+    }
+    return GAR_OK;
+}
+
 static enum gar_status find_words(struct gar_group_table *table, const struct gar_column *column,
                                   int64_t first, int64_t rows, uint32_t *out, struct gar_error *err)
 {
-    uint64_t keys[GAR_KEY_ROWS];
-    uint32_t hashes[GAR_KEY_ROWS];
+    uint64_t keys[GAR_WORD_INDEX_STEP];
     const bool has_nulls = may_have_nulls(column);
-    for (int64_t at = 0; at < rows; at += GAR_KEY_ROWS) {
-        const int64_t n = gar_min_i64(rows - at, GAR_KEY_ROWS);
-        GAR_TRY(make_room(table, n + 1, err));
+    for (int64_t at = 0; at < rows; at += GAR_WORD_INDEX_STEP) {
+        const int64_t n = gar_min_i64(rows - at, GAR_WORD_INDEX_STEP);
         gar_key_load_words(column, first + at, n, keys);
-        for (int64_t i = 0; i < n; i++) {
-            hashes[i] = gar_key_hash_word(keys[i]);
-        }
-        const struct word_slot *slots = (const struct word_slot *)(const void *)table->slots->data;
-        if (table->slots->size > PREFETCH_FROM_BYTES) {
-            for (int64_t i = 0; i < n; i++) {
-                __builtin_prefetch(&slots[hashes[i] & (uint64_t)table->slot_mask]);
-            }
-        }
-        if (has_nulls) {
-            for (int64_t i = 0; i < n; i++) {
-                out[at + i] = is_null_at(column, first + at + i)
-                                  ? find_null(table)
-                                  : find_word(table, keys[i], hashes[i]);
-            }
-            continue;
-        }
-        uint64_t last = ~keys[0];
-        uint32_t group = 0;
-        for (int64_t i = 0; i < n; i++) {
-            if (keys[i] != last) {
-                last = keys[i];
-                group = find_word(table, last, hashes[i]);
-            }
-            out[at + i] = group;
-        }
+        GAR_TRY(has_nulls ? find_words_and_nulls(table, column, first + at, keys, n, out + at, err)
+                          : gar_word_index_find(&table->words, keys, n, out + at, err));
     }
     return GAR_OK;
 }
@@ -283,6 +225,27 @@ static enum gar_status need_scratch(struct gar_group_table *table, struct gar_er
     return table->scratch != NULL ? GAR_OK : gar_error_nomem(err, bytes);
 }
 
+/* Bring slots and key rows of the rows in scratch near, when the table is larger than L2. */
+static void prefetch_rows(const struct gar_group_table *table, int64_t count)
+{
+    const uint64_t *slots = (const uint64_t *)(const void *)table->slots->data;
+    const int64_t stride = table->layout->words;
+    if (table->slots->size <= PREFETCH_FROM_BYTES) {
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        __builtin_prefetch(
+            &slots[gar_key_hash(table->scratch + i * stride) & (uint64_t)table->slot_mask]);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const uint64_t slot =
+            slots[gar_key_hash(table->scratch + i * stride) & (uint64_t)table->slot_mask];
+        if (slot != 0) {
+            __builtin_prefetch(gar_row_pages_at(&table->pages, (uint32_t)slot - 1));
+        }
+    }
+}
+
 static enum gar_status find_rows(struct gar_group_table *table, struct gar_column *const *columns,
                                  int64_t first, int64_t rows, uint32_t *out, struct gar_error *err)
 {
@@ -292,20 +255,7 @@ static enum gar_status find_rows(struct gar_group_table *table, struct gar_colum
         const int64_t n = gar_min_i64(rows - at, GAR_KEY_ROWS);
         GAR_TRY(make_room(table, n, err));
         gar_key_encode(table->layout, columns, first + at, n, table->scratch);
-        const uint64_t *slots = (const uint64_t *)(const void *)table->slots->data;
-        if (table->slots->size > PREFETCH_FROM_BYTES) {
-            for (int64_t i = 0; i < n; i++) {
-                __builtin_prefetch(
-                    &slots[gar_key_hash(table->scratch + i * stride) & (uint64_t)table->slot_mask]);
-            }
-            for (int64_t i = 0; i < n; i++) {
-                const uint64_t slot =
-                    slots[gar_key_hash(table->scratch + i * stride) & (uint64_t)table->slot_mask];
-                if (slot != 0) {
-                    __builtin_prefetch(gar_row_pages_at(&table->pages, (uint32_t)slot - 1));
-                }
-            }
-        }
+        prefetch_rows(table, n);
         for (int64_t i = 0; i < n; i++) {
             GAR_TRY(find_row(table, table->scratch + i * stride, &out[at + i], err));
         }
@@ -584,42 +534,68 @@ enum gar_status gar_group_table_find(struct gar_group_table *table,
 
 /* ---- merging and output ---- */
 
-enum gar_status gar_group_table_absorb(struct gar_group_table *table,
-                                       const struct gar_group_table *from,
-                                       const uint32_t *from_groups, int64_t count,
-                                       uint32_t *out_groups, struct gar_error *err)
+static enum gar_status absorb_words(struct gar_group_table *table,
+                                    const struct gar_group_table *from, const uint32_t *from_groups,
+                                    int64_t count, uint32_t *out, struct gar_error *err)
 {
-    if (!table->is_word) {
-        GAR_TRY(need_scratch(table, err));
+    uint64_t keys[GAR_WORD_INDEX_STEP];
+    for (int64_t at = 0; at < count; at += GAR_WORD_INDEX_STEP) {
+        const int64_t n = gar_min_i64(count - at, GAR_WORD_INDEX_STEP);
+        int64_t null_at = -1; /* at most one of the groups is that of null */
+        for (int64_t i = 0; i < n; i++) {
+            const uint32_t g = from_groups[at + i];
+            keys[i] = gar_word_index_key(&from->words, g);
+            null_at = g == from->words.null_number ? i : null_at;
+        }
+        if (null_at < 0) {
+            GAR_TRY(gar_word_index_find(&table->words, keys, n, out + at, err));
+            continue;
+        }
+        GAR_TRY(gar_word_index_find(&table->words, keys, null_at, out + at, err));
+        GAR_TRY(gar_word_index_find_null(&table->words, &out[at + null_at], err));
+        GAR_TRY(gar_word_index_find(&table->words, keys + null_at + 1, n - null_at - 1,
+                                    out + at + null_at + 1, err));
     }
-    for (int64_t first = 0; first < count; first += GAR_KEY_ROWS) {
-        const int64_t end = gar_min_i64(first + GAR_KEY_ROWS, count);
-        GAR_TRY(make_room(table, end - first + 1, err));
-        for (int64_t i = first; i < end; i++) {
-            const uint32_t g = from_groups[i];
-            if (!table->is_word) {
-                gar_row_pages_export(&from->pages, g, table->scratch);
-                GAR_TRY(find_row(table, table->scratch, &out_groups[i], err));
-            } else if (g == from->null_group) {
-                out_groups[i] = find_null(table);
-            } else {
-                const uint64_t key = ((const uint64_t *)(const void *)from->words->data)[g];
-                out_groups[i] = find_word(table, key, gar_key_hash_word(key));
-            }
+    return GAR_OK;
+}
+
+static enum gar_status absorb_rows(struct gar_group_table *table,
+                                   const struct gar_group_table *from, const uint32_t *from_groups,
+                                   int64_t count, uint32_t *out, struct gar_error *err)
+{
+    const int64_t stride = table->layout->words;
+    GAR_TRY(need_scratch(table, err));
+    for (int64_t at = 0; at < count; at += GAR_KEY_ROWS) {
+        const int64_t n = gar_min_i64(count - at, GAR_KEY_ROWS);
+        GAR_TRY(make_room(table, n, err));
+        for (int64_t i = 0; i < n; i++) {
+            gar_row_pages_export(&from->pages, from_groups[at + i], table->scratch + i * stride);
+        }
+        prefetch_rows(table, n);
+        for (int64_t i = 0; i < n; i++) {
+            GAR_TRY(find_row(table, table->scratch + i * stride, &out[at + i], err));
         }
     }
     return GAR_OK;
 }
 
+enum gar_status gar_group_table_absorb(struct gar_group_table *table,
+                                       const struct gar_group_table *from,
+                                       const uint32_t *from_groups, int64_t count,
+                                       uint32_t *out_groups, struct gar_error *err)
+{
+    return table->is_word ? absorb_words(table, from, from_groups, count, out_groups, err)
+                          : absorb_rows(table, from, from_groups, count, out_groups, err);
+}
+
 uint32_t gar_group_table_partition(const struct gar_group_table *table, int64_t group, int32_t bits)
 {
-    if (bits == 0 || (table->is_word && group == table->null_group)) {
+    if (bits == 0 || (table->is_word && group == table->words.null_number)) {
         return 0;
     }
-    const uint32_t hash =
-        table->is_word
-            ? gar_key_hash_word(((const uint64_t *)(const void *)table->words->data)[group])
-            : gar_key_hash(gar_row_pages_at(&table->pages, group));
+    const uint32_t hash = table->is_word
+                              ? gar_key_hash_word(gar_word_index_key(&table->words, group))
+                              : gar_key_hash(gar_row_pages_at(&table->pages, group));
     return hash >> (32 - bits);
 }
 
@@ -630,21 +606,22 @@ enum gar_status gar_group_table_column(const struct gar_group_table *table, int6
     if (!table->is_word) {
         return gar_row_pages_column(&table->pages, index, NULL, first, count, memory, out, err);
     }
-    const bool has_null = table->null_group >= first && table->null_group < first + count;
+    const int64_t null = table->words.null_number - first;
+    const bool has_null = table->words.null_number >= 0 && null >= 0 && null < count;
     struct gar_column *column = NULL;
     GAR_TRY(gar_column_new(memory, table->layout->columns[0].type, count, has_null, &column, err));
-    const uint64_t *words =
-        count > 0 ? (const uint64_t *)(const void *)table->words->data + first : NULL;
     if (count > 0 && gar_type_width(column->type) == 8) {
-        memcpy(gar_column_values_mut(column), words, (size_t)count * sizeof *words);
+        memcpy(gar_column_values_mut(column),
+               (const uint64_t *)(const void *)table->words.words->data + first,
+               (size_t)count * sizeof(uint64_t));
     } else {
         for (int64_t i = 0; i < count; i++) {
-            gar_key_store_word(column, i, words[i]);
+            gar_key_store_word(column, i, gar_word_index_key(&table->words, first + i));
         }
     }
     column->null_count = has_null;
     if (has_null) {
-        gar_bit_clear(gar_column_validity_mut(column), table->null_group - first);
+        gar_bit_clear(gar_column_validity_mut(column), null);
     }
     *out = column;
     return GAR_OK;

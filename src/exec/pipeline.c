@@ -191,6 +191,10 @@ static enum gar_status step(struct gar_job *job, int32_t worker, struct gar_erro
     if (status != GAR_OK) {
         return status;
     }
+    if (batch->selected == 0) {
+        gar_batch_unref(batch);
+        return GAR_OK;
+    }
     struct gar_batch *out = NULL;
     GAR_TRY(transform_batch(job, worker, batch, &out, err));
     if (out == NULL) {

@@ -72,17 +72,14 @@ static enum gar_status add_u64(struct sum_state *state, int64_t group, uint64_t 
     return GAR_OK;
 }
 
-/* Decimals never wrap 128 bits before the precision of the result is long gone; then it is an
- * error at once. */
+/* Wraps of 128 bits are counted too: only a final sum may be an error. */
 static enum gar_status add_i128(struct sum_state *state, int64_t group, gar_i128 value,
                                 struct gar_error *err)
 {
     gar_i128 *sums = (gar_i128 *)gar_aggregate_array_data(&state->sums);
     gar_i128 sum = 0;
     if (GAR_UNLIKELY(__builtin_add_overflow(sums[group], value, &sum))) {
-        return gar_error_set(err, GAR_ERR_OVERFLOW,
-                             "%s of decimals exceeds 38 digits; cast to float64 first",
-                             gar_aggregate_kind_name(state->head.spec.kind));
+        GAR_TRY(add_carry(state, group, value > 0 ? 1 : -1, err));
     }
     sums[group] = sum;
     return GAR_OK;
@@ -147,22 +144,13 @@ static enum gar_status step_i128(struct sum_state *state, const struct gar_feed 
     const gar_i128 *values = (const gar_i128 *)feed->values;
     const uint32_t *groups = feed->groups;
     gar_i128 *sums = (gar_i128 *)gar_aggregate_array_data(&state->sums);
-    bool overflow = false;
-    if (groups == NULL) {
-        gar_i128 sum = sums[0];
-        for (int64_t i = 0; i < feed->count; i++) {
-            overflow |= __builtin_add_overflow(sum, values[i], &sum);
+    for (int64_t i = 0; i < feed->count; i++) {
+        const int64_t g = groups != NULL ? groups[i] : 0;
+        gar_i128 sum = 0;
+        if (GAR_UNLIKELY(__builtin_add_overflow(sums[g], values[i], &sum))) {
+            GAR_TRY(add_carry(state, g, values[i] > 0 ? 1 : -1, err));
         }
-        sums[0] = sum;
-    } else {
-        for (int64_t i = 0; i < feed->count; i++) {
-            overflow |= __builtin_add_overflow(sums[groups[i]], values[i], &sums[groups[i]]);
-        }
-    }
-    if (GAR_UNLIKELY(overflow)) {
-        return gar_error_set(err, GAR_ERR_OVERFLOW,
-                             "%s of decimals exceeds 38 digits; cast to float64 first",
-                             gar_aggregate_kind_name(state->head.spec.kind));
+        sums[g] = sum;
     }
     return GAR_OK;
 }
@@ -251,18 +239,20 @@ static enum gar_status sum_combine(struct gar_aggregate *head,
     return GAR_OK;
 }
 
-/* The exact sum of a group of integers or decimals. Carries beyond 2^62 wraps cannot happen: rows
- * are counted in 63
- * bits. */
-static gar_i128 exact_sum(const struct sum_state *state, int64_t group)
+/* The exact sum of a group of integers or decimals. False when it does not even fit 128 bits. */
+static bool exact_sum(const struct sum_state *state, int64_t group, gar_i128 *out)
 {
     const void *sums = gar_aggregate_array_data(&state->sums);
+    const int64_t carry = carry_of(state, group);
     if (state->form == GAR_FEED_I128) {
-        return ((const gar_i128 *)sums)[group];
+        *out = ((const gar_i128 *)sums)[group];
+        return carry == 0;
     }
+    /* Carries stay far below 2^62: rows are counted in 63 bits. */
     const gar_i128 low = state->form == GAR_FEED_U64 ? (gar_i128)((const uint64_t *)sums)[group]
                                                      : (gar_i128)((const int64_t *)sums)[group];
-    return low + (gar_i128)((gar_u128)(gar_i128)carry_of(state, group) << 64);
+    *out = low + (gar_i128)((gar_u128)(gar_i128)carry << 64);
+    return true;
 }
 
 static enum gar_status sum_overflow(const struct gar_aggregate_spec *spec, gar_i128 value,
@@ -362,20 +352,25 @@ static enum gar_status sum_finish(const struct gar_aggregate *head,
     const bool is_mean = spec->kind == GAR_AGGREGATE_MEAN;
     void *values = gar_column_values_mut(out);
     uint8_t *validity = gar_column_validity_mut(out);
+    const int32_t width = gar_type_width(spec->result);
     for (int64_t i = 0; i < count; i++) {
         const int64_t n = gar_aggregate_valid(head, first + i, group_rows);
+        gar_i128 total = 0;
         if (n == 0) {
-            memset((uint8_t *)values + i * gar_type_width(spec->result), 0,
-                   (size_t)gar_type_width(spec->result));
+            memset((uint8_t *)values + i * width, 0, (size_t)width);
             gar_bit_clear(validity, i);
             (*nulls)++;
         } else if (state->form == GAR_FEED_F64) {
             const double sum = ((const double *)gar_aggregate_array_data(&state->sums))[first + i];
             ((double *)values)[i] = is_mean ? sum / (double)n : sum;
+        } else if (!exact_sum(state, first + i, &total)) {
+            return gar_error_set(err, GAR_ERR_OVERFLOW,
+                                 "%s of decimals exceeds 38 digits; cast to float64 first",
+                                 gar_aggregate_kind_name(spec->kind));
         } else if (is_mean) {
-            GAR_TRY(put_mean(spec, exact_sum(state, first + i), n, values, i, err));
+            GAR_TRY(put_mean(spec, total, n, values, i, err));
         } else {
-            GAR_TRY(put_sum(spec, exact_sum(state, first + i), values, i, err));
+            GAR_TRY(put_sum(spec, total, values, i, err));
         }
     }
     return GAR_OK;

@@ -114,13 +114,13 @@ static void load_words(const struct gar_column *flat, const uint32_t *codes, int
     case GAR_FLOAT32: LOAD(float, canonical_f32); break;
     case GAR_FLOAT64: LOAD(double, canonical_f64); break;
     case GAR_DECIMAL128: LOAD(gar_i128, AS_WORD); break;
-    case GAR_INT8:
     case GAR_UINT8: LOAD(uint8_t, AS_WORD); break;
-    case GAR_INT16:
     case GAR_UINT16: LOAD(uint16_t, AS_WORD); break;
+    case GAR_UINT32: LOAD(uint32_t, AS_WORD); break;
+    case GAR_INT8: LOAD(int8_t, AS_WORD); break;
+    case GAR_INT16: LOAD(int16_t, AS_WORD); break;
     case GAR_INT32:
-    case GAR_UINT32:
-    case GAR_DATE: LOAD(uint32_t, AS_WORD); break;
+    case GAR_DATE: LOAD(int32_t, AS_WORD); break;
     case GAR_NULL:
     case GAR_INT64:
     case GAR_UINT64:

@@ -26,6 +26,8 @@ enum {
     PARTITION_BITS_MAX = 8,
     PARTITION_BITS_MIN = 3,
     PART_ROWS = 1 << 16, /* rows of one unit of the result */
+    JOIN_ALONE_WORKERS = 2,
+    DENSE_TENTHS = 7, /* a selection of so many tenths of the rows is not gathered */
 };
 
 /* One aggregate call of the plan. */
@@ -64,6 +66,7 @@ struct group_by {
     struct gar_key_layout layout;
     struct call *calls; /* owned */
     int64_t call_count;
+    bool may_waste; /* no aggregate can fail on values of dropped rows */
     struct gar_aggregate_spec
         *state_specs;         /* owned; call_count items, the first state_count in use */
     int64_t *state_arguments; /* owned */
@@ -112,11 +115,24 @@ static enum gar_status init_groups(struct group_by *op, struct groups *groups,
     return GAR_OK;
 }
 
+/* Accumulators and row counts are numbered by place: group g of a table lies at g + 1, behind the
+ * waste place 0; the only group without keys lies at 0, before its waste place. */
+static int64_t first_place(const struct group_by *op)
+{
+    return op->key_count > 0 ? 1 : 0;
+}
+
+static uint32_t waste_place(const struct group_by *op)
+{
+    return op->key_count > 0 ? 0 : 1;
+}
+
 static enum gar_status resize_groups(struct group_by *op, struct groups *groups, int64_t count,
                                      struct gar_error *err)
 {
-    if (count > groups->room) {
-        const int64_t room = gar_max_i64(gar_max_i64(count, 2 * groups->room), 16);
+    const int64_t places = count + 1;
+    if (places > groups->room) {
+        const int64_t room = gar_max_i64(gar_max_i64(places, 2 * groups->room), 16);
         const int64_t bytes = room * (int64_t)sizeof(int64_t);
         if (groups->rows == NULL) {
             GAR_TRY(gar_buffer_new(op->query->memory, bytes, &groups->rows, err));
@@ -129,7 +145,7 @@ static enum gar_status resize_groups(struct group_by *op, struct groups *groups,
     }
     if (count > groups->count) {
         for (int64_t s = 0; s < op->state_count; s++) {
-            GAR_TRY(gar_aggregate_resize(groups->states[s], count, err));
+            GAR_TRY(gar_aggregate_resize(groups->states[s], places, err));
         }
         groups->count = count;
     }
@@ -176,43 +192,97 @@ static enum gar_status make_worker(struct group_by *op, struct worker **out, str
     return op->key_count == 0 ? resize_groups(op, &w->groups, 1, err) : GAR_OK;
 }
 
-static enum gar_status group_rows(struct group_by *op, struct worker *w, int64_t rows,
-                                  const uint32_t **out_numbers, struct gar_error *err)
+static enum gar_status room_for_numbers(struct group_by *op, struct worker *w, int64_t rows,
+                                        struct gar_error *err)
 {
     const int64_t bytes = rows * (int64_t)sizeof(uint32_t);
-    if (w->numbers == NULL || w->numbers->size < bytes) {
-        gar_buffer_unref(w->numbers);
-        w->numbers = NULL;
-        GAR_TRY(gar_buffer_new(op->query->memory, bytes, &w->numbers, err));
+    if (w->numbers != NULL && w->numbers->size >= bytes) {
+        return GAR_OK;
     }
-    uint32_t *numbers = (uint32_t *)(void *)w->numbers->data;
-    GAR_TRY(gar_group_table_find(w->groups.table, w->columns, rows, numbers, err));
-    GAR_TRY(resize_groups(op, &w->groups, gar_group_table_count(w->groups.table), err));
-    int64_t *seen = rows_of(&w->groups);
-    for (int64_t i = 0; i < rows; i++) {
-        seen[numbers[i]]++;
-    }
-    *out_numbers = numbers;
-    return GAR_OK;
+    gar_buffer_unref(w->numbers);
+    w->numbers = NULL;
+    return gar_buffer_new(op->query->memory, bytes, &w->numbers, err);
 }
 
-static enum gar_status add_rows(struct group_by *op, struct worker *w, int64_t rows,
+/* Groups become places, rows are counted; rows that are not selected go to waste. */
+static void number_places(struct group_by *op, struct worker *w, const struct gar_batch *batch,
+                          bool is_whole, int64_t rows)
+{
+    uint32_t *numbers = (uint32_t *)(void *)w->numbers->data;
+    int64_t *seen = rows_of(&w->groups);
+    if (!is_whole) {
+        for (int64_t i = 0; i < rows; i++) {
+            numbers[i]++;
+            seen[numbers[i]]++;
+        }
+        return;
+    }
+    const uint32_t waste = waste_place(op);
+    const uint32_t first = (uint32_t)first_place(op);
+    int64_t row = 0;
+    for (int64_t i = 0; i < batch->selected; i++) {
+        for (; row < batch->selection[i]; row++) {
+            numbers[row] = waste;
+        }
+        numbers[row] += first;
+        seen[numbers[row]]++;
+        row++;
+    }
+    for (; row < rows; row++) {
+        numbers[row] = waste;
+    }
+}
+
+/* Add `rows` evaluated rows: those selected, or, is_whole, all of the batch. */
+static enum gar_status add_rows(struct group_by *op, struct worker *w,
+                                const struct gar_batch *batch, bool is_whole, int64_t rows,
                                 struct gar_error *err)
 {
     const uint32_t *numbers = NULL;
-    if (op->key_count > 0) {
-        GAR_TRY(group_rows(op, w, rows, &numbers, err));
+    if (op->key_count > 0 || is_whole) {
+        GAR_TRY(room_for_numbers(op, w, rows, err));
+        uint32_t *found = (uint32_t *)(void *)w->numbers->data;
+        if (op->key_count > 0) {
+            GAR_TRY(gar_group_table_find(w->groups.table, w->columns, rows, found, err));
+            GAR_TRY(resize_groups(op, &w->groups, gar_group_table_count(w->groups.table), err));
+        } else {
+            memset(found, 0, (size_t)rows * sizeof *found);
+        }
+        number_places(op, w, batch, is_whole, rows);
+        numbers = found;
     } else {
         rows_of(&w->groups)[0] += rows;
     }
     for (int64_t s = 0; s < op->state_count; s++) {
-        const struct gar_column *argument =
-            op->state_arguments[s] >= 0 ? w->columns[op->state_arguments[s]] : NULL;
-        const enum gar_status status =
-            gar_aggregate_update(w->groups.states[s], numbers, argument, rows, err);
-        GAR_TRY(status);
+        const int64_t argument = op->state_arguments[s];
+        GAR_TRY(gar_aggregate_update(w->groups.states[s], numbers,
+                                     argument >= 0 ? w->columns[argument] : NULL, rows, err));
     }
     return GAR_OK;
+}
+
+/* Evaluate keys and arguments. *out_whole tells that they are of all rows of the batch, though only
+ * some are selected: when most are, and no dropped row makes an expression fail. */
+static enum gar_status evaluate(struct group_by *op, struct worker *w,
+                                const struct gar_batch *batch, bool *out_whole,
+                                struct gar_error *err)
+{
+    *out_whole = false;
+    if (op->program == NULL) {
+        return GAR_OK;
+    }
+    if (batch->selection != NULL && op->may_waste &&
+        batch->selected * 10 >= batch->rows * DENSE_TENTHS) {
+        struct gar_batch whole = *batch; /* for the call only: nobody takes a reference */
+        whole.selection = NULL;
+        whole.selection_owner = NULL;
+        whole.selected = batch->rows;
+        if (gar_eval_run(w->eval, &whole, w->columns, NULL) >= 0) {
+            *out_whole = true;
+            return GAR_OK;
+        }
+    }
+    return gar_eval_run(w->eval, batch, w->columns, err);
 }
 
 static enum gar_status group_by_start(struct gar_sink *base, struct gar_query *query,
@@ -240,58 +310,63 @@ static enum gar_status group_by_push(struct gar_sink *base, int32_t worker, int6
         status = make_worker(op, &op->workers[worker], err);
     }
     struct worker *w = op->workers[worker];
-    if (status >= 0 && op->program != NULL) {
-        status = gar_eval_run(w->eval, batch, w->columns, err);
+    bool is_whole = false;
+    if (status >= 0) {
+        status = evaluate(op, w, batch, &is_whole, err);
     }
-    const int64_t rows = batch->selected;
+    if (status >= 0) {
+        status = add_rows(op, w, batch, is_whole, is_whole ? batch->rows : batch->selected, err);
+        for (int64_t i = 0; i < op->output_count; i++) {
+            gar_column_unref(w->columns[i]);
+        }
+    }
     gar_batch_unref(batch);
-    if (status < 0) {
-        return status;
-    }
-    status = add_rows(op, w, rows, err);
-    for (int64_t i = 0; i < op->output_count; i++) {
-        gar_column_unref(w->columns[i]);
-    }
     return status;
 }
 
 /* ---- joining the workers' groups ---- */
 
+/* Groups of both sides as places: from and to are changed. */
 static enum gar_status combine_groups(struct group_by *op, struct groups *to,
-                                      const struct groups *from, const uint32_t *from_groups,
-                                      const uint32_t *to_groups, int64_t count,
-                                      struct gar_error *err)
+                                      const struct groups *from, uint32_t *from_places,
+                                      uint32_t *to_places, int64_t count, struct gar_error *err)
 {
     const int64_t *theirs = rows_of(from);
     int64_t *ours = rows_of(to);
+    const uint32_t first = (uint32_t)first_place(op);
     for (int64_t i = 0; i < count; i++) {
-        ours[to_groups[i]] += theirs[from_groups[i]];
+        from_places[i] += first;
+        to_places[i] += first;
+        ours[to_places[i]] += theirs[from_places[i]];
     }
     for (int64_t s = 0; s < op->state_count; s++) {
-        GAR_TRY(gar_aggregate_combine(to->states[s], from->states[s], from_groups, to_groups, count,
+        GAR_TRY(gar_aggregate_combine(to->states[s], from->states[s], from_places, to_places, count,
                                       err));
     }
     return GAR_OK;
 }
 
-/* Put the listed groups of `from` into `to`. */
+/* Put the listed groups of `from` (NULL: all) into `to`. */
 static enum gar_status absorb_groups(struct group_by *op, struct groups *to,
-                                     const struct groups *from, const uint32_t *from_groups,
+                                     const struct groups *from, const uint32_t *listed,
                                      int64_t count, struct gar_error *err)
 {
     enum { STEP = 4096 };
+    uint32_t from_groups[STEP];
     uint32_t to_groups[STEP];
     for (int64_t at = 0; at < count; at += STEP) {
         const int64_t n = gar_min_i64(count - at, STEP);
         GAR_CANCEL_CHECK(op->query->cancel, err);
+        for (int64_t i = 0; i < n; i++) {
+            from_groups[i] = listed != NULL ? listed[at + i] : (uint32_t)(at + i);
+        }
         if (to->table != NULL) {
-            GAR_TRY(gar_group_table_absorb(to->table, from->table, from_groups + at, n, to_groups,
-                                           err));
+            GAR_TRY(gar_group_table_absorb(to->table, from->table, from_groups, n, to_groups, err));
             GAR_TRY(resize_groups(op, to, gar_group_table_count(to->table), err));
         } else {
             to_groups[0] = 0;
         }
-        GAR_TRY(combine_groups(op, to, from, from_groups + at, to_groups, n, err));
+        GAR_TRY(combine_groups(op, to, from, from_groups, to_groups, n, err));
     }
     return GAR_OK;
 }
@@ -301,17 +376,7 @@ static enum gar_status join_alone(struct group_by *op, struct gar_error *err)
 {
     for (int64_t k = 1; k < op->used_count; k++) {
         const struct groups *from = &op->used[k]->groups;
-        uint32_t *all = (uint32_t *)gar_malloc(from->count * (int64_t)sizeof(uint32_t));
-        if (all == NULL) {
-            return gar_error_nomem(err, from->count * (int64_t)sizeof(uint32_t));
-        }
-        for (int64_t g = 0; g < from->count; g++) {
-            all[g] = (uint32_t)g;
-        }
-        const enum gar_status status =
-            absorb_groups(op, &op->used[0]->groups, from, all, from->count, err);
-        gar_free(all);
-        GAR_TRY(status);
+        GAR_TRY(absorb_groups(op, &op->used[0]->groups, from, NULL, from->count, err));
     }
     return GAR_OK;
 }
@@ -381,7 +446,7 @@ static enum gar_status plan_join(struct group_by *op, int64_t *out_items, struct
     if (op->used_count <= 1) {
         return GAR_OK;
     }
-    if (groups <= JOIN_ALONE_GROUPS || op->key_count == 0) {
+    if (groups <= JOIN_ALONE_GROUPS || op->used_count <= JOIN_ALONE_WORKERS || op->key_count == 0) {
         *out_items = 1;
         return GAR_OK;
     }
@@ -480,6 +545,40 @@ static enum gar_status make_columns(struct group_by *op, const struct groups *gr
     return GAR_OK;
 }
 
+/* Put a selection on the batch (of groups from `first` on) that leaves out groups without a row. */
+static enum gar_status drop_empty(struct group_by *op, const struct groups *groups, int64_t first,
+                                  struct gar_batch **batch, struct gar_error *err)
+{
+    const int64_t *rows = rows_of(groups) + first_place(op) + first;
+    const int64_t count = (*batch)->rows;
+    int64_t empty = 0;
+    for (int64_t i = 0; i < count && op->key_count > 0; i++) {
+        empty += rows[i] == 0;
+    }
+    if (empty == 0) {
+        return GAR_OK;
+    }
+    struct gar_buffer *selection = NULL;
+    struct gar_batch *selected = NULL;
+    enum gar_status status =
+        gar_buffer_new(op->query->memory, count * (int64_t)sizeof(uint32_t), &selection, err);
+    if (status >= 0) {
+        uint32_t *listed = (uint32_t *)(void *)selection->data;
+        int64_t n = 0;
+        for (int64_t i = 0; i < count; i++) {
+            listed[n] = (uint32_t)i;
+            n += rows[i] != 0;
+        }
+        status = gar_batch_select(*batch, selection, n, &selected, err);
+        if (status < 0) {
+            gar_buffer_unref(selection);
+        }
+    }
+    gar_batch_unref(*batch);
+    *batch = selected;
+    return status;
+}
+
 static enum gar_status group_by_decode(struct gar_source *source, struct gar_source_unit *unit,
                                        int32_t worker, int64_t max_rows, struct gar_batch **out,
                                        struct gar_error *err)
@@ -505,6 +604,9 @@ static enum gar_status group_by_decode(struct gar_source *source, struct gar_sou
         gar_column_unref(columns[i]);
     }
     gar_free(columns);
+    if (status >= 0) {
+        status = drop_empty(op, part_of(op, unit->part), unit->next, out, err);
+    }
     unit->next += rows;
     return status;
 }
@@ -680,12 +782,14 @@ static enum gar_status make_program(struct group_by *op, const struct gar_plan *
 /* Types of calls, and which share a state. */
 static void assign_states(struct group_by *op)
 {
+    op->may_waste = true;
     for (int64_t c = 0; c < op->call_count; c++) {
         struct call *call = &op->calls[c];
         call->spec.result = op->schema->fields[op->key_count + c].type;
         call->spec.argument = call->argument >= 0
                                   ? gar_program_output_type(op->program, call->argument)
                                   : gar_type_of(GAR_BOOL); /* any that is not null */
+        op->may_waste = op->may_waste && call->spec.kind != GAR_AGGREGATE_PRODUCT;
         call->state = -1;
         for (int64_t s = 0; s < op->state_count && call->state < 0; s++) {
             if (op->state_arguments[s] == call->argument &&
