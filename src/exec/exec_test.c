@@ -580,6 +580,14 @@ static struct gar_plan *plan_group_filtered(void)
 {
     return group(filter_above(scan(), 400), true);
 }
+static struct gar_plan *plan_group_most(void)
+{
+    return group(filter_above(scan(), 50), true);
+}
+static struct gar_plan *plan_global_most(void)
+{
+    return group(filter_above(scan(), 50), false);
+}
 static struct gar_plan *plan_global(void)
 {
     return group(scan(), false);
@@ -651,6 +659,14 @@ static void expect_group(struct lines *out)
 static void expect_group_filtered(struct lines *out)
 {
     expect_groups(out, 400, true);
+}
+static void expect_group_most(struct lines *out)
+{
+    expect_groups(out, 50, true);
+}
+static void expect_global_most(struct lines *out)
+{
+    expect_groups(out, 50, false);
 }
 static void expect_global(struct lines *out)
 {
@@ -729,6 +745,8 @@ static const struct test_case cases[] = {
     {"sort_of_limit", plan_sort_of_limit, expect_sort_of_limit, ORDER_KEPT, true},
     {"group", plan_group, expect_group, ORDER_FREE, false},
     {"group_filtered", plan_group_filtered, expect_group_filtered, ORDER_FREE, false},
+    {"group_most", plan_group_most, expect_group_most, ORDER_FREE, false},
+    {"global_most", plan_global_most, expect_global_most, ORDER_FREE, false},
     {"global", plan_global, expect_global, ORDER_FREE, false},
     {"global_empty", plan_global_empty, expect_global_empty, ORDER_FREE, false},
     {"group_empty", plan_group_empty, expect_group_empty, ORDER_FREE, false},

@@ -535,8 +535,8 @@ static enum gar_status make_columns(struct group_by *op, const struct groups *gr
     for (int64_t c = 0; c < op->call_count; c++) {
         const struct call *call = &op->calls[c];
         const enum gar_status status = gar_aggregate_finish(
-            groups->states[call->state], &call->spec, first, count, rows_of(groups),
-            op->query->memory, &columns[op->key_count + c], err);
+            groups->states[call->state], &call->spec, first_place(op) + first, count,
+            rows_of(groups), op->query->memory, &columns[op->key_count + c], err);
         if (status < 0) {
             gar_error_prefix(err, "column '%s': ", op->schema->fields[op->key_count + c].name);
             return status;
