@@ -3,11 +3,25 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+
 from gar import _native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+
+def _name_zone_files() -> None:
+    """Tell the engine where the package tzdata keeps time zones (`pip install gar[tz]`), for systems that have none."""
+    if "GAR_TZDATA" not in os.environ:
+        found = importlib.util.find_spec("tzdata")
+        if found is not None and found.origin is not None:
+            os.environ["GAR_TZDATA"] = os.path.join(os.path.dirname(found.origin), "zoneinfo")
+
+
+_name_zone_files()  # the engine reads its environment when the first query starts
 
 # Settings that the engine has; the others say how another engine cuts its work and change no result here.
 _ENGINE_SETTINGS = {

@@ -199,6 +199,18 @@ static enum gar_status read_transitions(const struct input *in, const struct blo
     return GAR_OK;
 }
 
+/* How many years of the rule's changes are written out behind the last transition, from the year before it on. */
+static int32_t years_written(const struct gar_zone_rule *rule, int64_t from)
+{
+    if (!rule->has_summer || from == INT64_MIN) {
+        return 0;
+    }
+    const int64_t year = gar_zone_year(from, rule->standard);
+    return year < RULE_YEAR_FIRST + 2 || year >= RULE_YEAR_END
+               ? 0
+               : (int32_t)(RULE_YEAR_END - year) + 1;
+}
+
 /* What holds from the last transition on. `from`: that transition, or INT64_MIN when there is none. */
 static void apply_rule(struct table *table, const struct gar_zone_rule *rule, int64_t from)
 {
@@ -214,17 +226,13 @@ static void apply_rule(struct table *table, const struct gar_zone_rule *rule, in
     zone->rule = *rule;
     zone->has_rule = true;
     zone->rule_from = from;
-    if (from == INT64_MIN) {
-        return;
-    }
-    const int64_t year = gar_zone_year(from, rule->standard);
-    if (year < RULE_YEAR_FIRST + 2 || year >= RULE_YEAR_END) {
+    const int32_t years = years_written(rule, from);
+    if (years == 0) {
         return;
     }
     append(table, from, gar_zone_rule_span(rule, from).offset);
     struct gar_zone_event events[RULE_EVENTS_MAX];
-    const int32_t years = (int32_t)(RULE_YEAR_END - year) + 1;
-    gar_zone_rule_events(rule, year - 1, years, events);
+    gar_zone_rule_events(rule, gar_zone_year(from, rule->standard) - 1, years, events);
     /* The last year's changes may lie behind the first ones of the year that follows: they are the rule's. */
     for (int32_t i = 0; i < 2 * years - 4; i++) {
         if (events[i].at > from) {
@@ -251,8 +259,14 @@ enum gar_status gar_zone_parse(const char *name, const uint8_t *data, int64_t by
         GAR_TRY(take_footer(&in, &rule, &has_rule, err));
     }
     GAR_TRY(check_block(&in, &block, err));
+    const int64_t n = block.time_count;
+    int64_t last = INT64_MIN;
+    if (has_rule && n > 0) { /* not checked yet: only its year is looked at before */
+        last = load_i64(block.times + (n - 1) * 8);
+        last = gar_max_i64(-GAR_ZONE_FAR, gar_min_i64(last, GAR_ZONE_FAR));
+    }
     struct table table = {0};
-    const int64_t room = block.time_count + RULE_EVENTS_MAX + 1;
+    const int64_t room = n + 1 + 2 * (int64_t)years_written(&rule, last);
     table.zone = zone_new(room, &table.at, &table.offsets);
     if (table.zone == NULL) {
         return gar_error_nomem(err, room * 12);
@@ -263,10 +277,7 @@ enum gar_status gar_zone_parse(const char *name, const uint8_t *data, int64_t by
         return status;
     }
     if (has_rule) {
-        const int64_t n = block.time_count;
-        apply_rule(&table, &rule,
-                   n == 0 ? INT64_MIN
-                          : gar_max_i64(load_i64(block.times + (n - 1) * 8), -GAR_ZONE_FAR));
+        apply_rule(&table, &rule, last);
     }
     *out = table.zone;
     return GAR_OK;

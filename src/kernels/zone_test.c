@@ -422,6 +422,8 @@ static void broken_files_are_refused(void **state)
     w = whole;
     w.bytes[TIMES + 8] = 0x7f;
     refuses(&w, GAR_ERR_FORMAT, "beyond all time");
+    memset(w.bytes + TIMES + 9, 0xff, 7);
+    refuses(&w, GAR_ERR_FORMAT, "beyond all time");
     w = whole;
     w.bytes[INDEXES + 2] = 0x80;
     refuses(&w, GAR_ERR_FORMAT, "26 hours");
