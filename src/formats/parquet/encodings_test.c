@@ -9,6 +9,7 @@
 #include "formats/parquet/delta_priv.h"
 #include "formats/parquet/encode_priv.h"
 #include "formats/parquet/levels_priv.h"
+#include "formats/parquet/page_codec_priv.h"
 #include "formats/parquet/parquet_test_priv.h"
 #include "formats/parquet/split_priv.h"
 #include "formats/parquet/spread_priv.h"
@@ -447,6 +448,70 @@ static void test_conversions(void **state)
     assert_false(gar_convert_i96(i96, 1, &us));
 }
 
+/* Text-like and number-like data, so that all kinds of elements and offsets come up. */
+static void fill_compressible(uint8_t *data, int64_t size, int32_t kind)
+{
+    for (int64_t i = 0; i < size;) {
+        const int64_t back = 1 + (int64_t)(next_random() % (kind % 3 == 0 ? 20 : 70000));
+        if (i > back && next_random() % 4 != 0) {
+            const int64_t length = 1 + (int64_t)(next_random() % (kind % 2 == 0 ? 12 : 300));
+            for (int64_t k = 0; k < length && i < size; k++, i++) {
+                data[i] = data[i - back];
+            }
+        } else {
+            const int64_t length = 1 + (int64_t)(next_random() % (kind % 5 == 0 ? 2000 : 20));
+            for (int64_t k = 0; k < length && i < size; k++) {
+                data[i++] = (uint8_t)next_random();
+            }
+        }
+    }
+}
+
+static void test_snappy(void **state)
+{
+    (void)state;
+    const enum gar_isa best = gar_cpu_isa();
+    struct page_codec codec = {0};
+    for (int32_t round = 0; round < 120; round++) {
+        const int64_t size = round < 20 ? round : (int64_t)(next_random() % 200000);
+        uint8_t *const data = malloc((size_t)size + 1);
+        uint8_t *const packed = malloc((size_t)gar_page_compress_bound(GAR_PARQUET_SNAPPY, size));
+        uint8_t *const out = malloc((size_t)size + 64);
+        assert_true(data != NULL && packed != NULL && out != NULL);
+        fill_compressible(data, size, round);
+        int64_t bytes = 0;
+        assert_int_equal(
+            gar_page_compress(&codec, GAR_PARQUET_SNAPPY, 0, data, size, packed, &bytes, NULL),
+            GAR_OK);
+        const struct bytes exact = bytes_copy(packed, bytes);
+        for (int32_t isa = GAR_ISA_PORTABLE; isa <= (int32_t)best; isa++) {
+            (void)gar_cpu_set_isa((enum gar_isa)isa);
+            memset(out, 0, (size_t)size);
+            assert_true(gar_snappy_decode(exact.data, bytes, out, size));
+            assert_memory_equal(out, data, (size_t)size);
+            assert_false(gar_snappy_decode(exact.data, bytes, out, size + 1));
+            assert_false(gar_snappy_decode(exact.data, bytes - 1, out, size));
+            if (size > 0) {
+                assert_false(gar_snappy_decode(exact.data, bytes, out, size - 1));
+            }
+            /* Damaged, it fails or gives other bytes, within the borders. */
+            for (int32_t k = 0; k < 20; k++) {
+                const int64_t at = (int64_t)(next_random() % (uint64_t)bytes);
+                const uint8_t saved = exact.data[at];
+                exact.data[at] = (uint8_t)next_random();
+                (void)gar_snappy_decode(exact.data, bytes, out, size);
+                exact.data[at] = saved;
+            }
+        }
+        (void)gar_cpu_set_isa(best);
+        free(exact.data);
+        free(out);
+        free(packed);
+        free(data);
+    }
+    gar_page_codec_destroy(&codec);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -455,7 +520,7 @@ int main(void)
         cmocka_unit_test(test_rle_lies),       cmocka_unit_test(test_delta),
         cmocka_unit_test(test_delta_lies),     cmocka_unit_test(test_split),
         cmocka_unit_test(test_spread),         cmocka_unit_test(test_float16),
-        cmocka_unit_test(test_conversions),
+        cmocka_unit_test(test_conversions),    cmocka_unit_test(test_snappy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
