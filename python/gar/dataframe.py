@@ -256,7 +256,7 @@ class DataFrame:
 
     def count(self, *cols: ColumnInput) -> DataFrame:
         """Values that are not null in some columns; without columns, or with "*", the rows, as column "count"."""
-        if not cols or (len(cols) == 1 and (cols[0] is ALL_COLUMNS or cols[0] == "*" or cols[0] is None)):
+        if not cols or (len(cols) == 1 and (_is_all(cols[0]) or cols[0] is None)):
             return DataFrame._of(self._frame.aggregate([], [_native.call("count").alias("count")]))
         return self._agg_each([], cols, "count")
 
@@ -532,7 +532,7 @@ class GroupedDataFrame:
 
     def count(self, *cols: ColumnInput) -> DataFrame:
         """Values that are not null in some or all columns of each group; "*" counts rows."""
-        if len(cols) == 1 and (cols[0] is ALL_COLUMNS or cols[0] == "*"):
+        if len(cols) == 1 and (_is_all(cols[0])):
             return self.agg(_native.call("count").alias("count"))
         return self._df._agg_each(self._keys, cols, "count")
 
@@ -549,6 +549,11 @@ def concat(dfs: list[DataFrame]) -> DataFrame:
         if not isinstance(df, DataFrame):
             raise _native.GarTypeError(f"concat takes frames, got {type(df).__name__}")
     return dfs[0] if len(dfs) == 1 else DataFrame._of(_native.concat([df._frame for df in dfs]))
+
+
+def _is_all(item: Any) -> bool:
+    """Whether all columns are meant: "*" or col("*"). An expression compared with a text would be an expression."""
+    return item is ALL_COLUMNS or (isinstance(item, str) and item == "*")
 
 
 def _as_value(item: Any) -> Any:
