@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0) {
         return 0;
     }
-    static const char DELIMITERS[] = {',', '|', '\t', ';'};
+    static const char delimiters[] = {',', '|', '\t', ';'};
     const unsigned choice = data[0];
     struct gar_csv_options options;
     gar_csv_options_init(&options);
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     options.allow_variable_columns = (choice & 4U) != 0;
     options.escape = (choice & 8U) != 0 ? '\\' : 0;
     options.comment = (choice & 16U) != 0 ? '#' : 0;
-    options.delimiter = DELIMITERS[(choice >> 5U) & 3U];
+    options.delimiter = delimiters[(choice >> 5U) & 3U];
     options.quote = (choice & 128U) != 0 ? 0 : '"';
 
     char path[64];

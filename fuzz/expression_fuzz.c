@@ -9,13 +9,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Rows of every kind that expressions work on, nulls included, made once. */
 static struct gar_frame *make_rows(void)
 {
-    static const char CSV[] =
+    static const char csv[] =
         "i,f,s,d,t,b\n"
         "1,1.5,abc,2020-02-29,2020-01-01 12:00:00,true\n"
         ",,,,,\n"
         "-9223372036854775808,nan,\"x%_\\y\",1969-12-31,1969-12-31 23:59:59,false\n";
     char path[64];
-    const int fd = fuzz_file((const uint8_t *)CSV, sizeof CSV - 1, path);
+    const int fd = fuzz_file((const uint8_t *)csv, sizeof csv - 1, path);
     const char *name = path;
     struct gar_frame *read = NULL;
     struct gar_frame *rows = NULL;

@@ -21,7 +21,7 @@ static enum gar_status build_query(struct gar_session *session, const char *path
     struct gar_expr *predicate = NULL;
     struct gar_expr **columns = NULL;
     int64_t column_count = 0;
-    static const char SELECT[] = "name, city, height_cm / 100 as height_m";
+    static const char selected[] = "name, city, height_cm / 100 as height_m";
 
     enum gar_status status = gar_frame_read_csv(session, &path, 1, NULL, &people, err);
     if (status == GAR_OK) {
@@ -31,8 +31,8 @@ static enum gar_status build_query(struct gar_session *session, const char *path
         status = gar_frame_where(people, predicate, &kept, err);
     }
     if (status == GAR_OK) {
-        status = gar_expr_parse_list(SELECT, (int64_t)strlen(SELECT), kept, &columns, &column_count,
-                                     err);
+        status = gar_expr_parse_list(selected, (int64_t)strlen(selected), kept, &columns,
+                                     &column_count, err);
     }
     if (status == GAR_OK) {
         status = gar_frame_select(kept, columns, column_count, out, err);
