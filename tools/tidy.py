@@ -115,7 +115,7 @@ def strip_c(text):
 
 
 def is_test(path):
-    return path.startswith("tests/") or re.search(r"_(test|stress)\.c$", path) is not None
+    return path.startswith("tests/") or re.search(r"_(test|stress)\.c$|_test_priv\.h$", path) is not None
 
 
 def is_allowed(path, where):

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Column chunks made page by page: encodings and page kinds that the writer does not write, and each way in which a page can lie. */
+/* Column chunks made page by page: encodings and page kinds that the writer does not write, and each way in which a
+ * page can lie. */
 #include <lz4.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -381,7 +382,8 @@ static void test_delta_texts(void **state)
 static void test_delta_bomb(void **state)
 {
     (void)state;
-    /* A first text of 1 MiB, then a million texts that share all of it and add one byte each: some bytes that ask for a terabyte. */
+    /* A first text of 1 MiB, then a million texts that share all of it and add one byte each: some bytes that ask for
+     * a terabyte. */
     const int64_t first = 1 << 20;
     struct gar_strbuf page = {0};
     static const uint8_t prefixes[] = {0x80, 0x01, 0x04, 0xc1, 0x84, 0x3d, 0x00};
