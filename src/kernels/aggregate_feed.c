@@ -209,7 +209,7 @@ static bool is_direct(enum gar_feed_form form, struct gar_type type)
 {
     const int32_t width = gar_type_width(type);
     switch (form) {
-    case GAR_FEED_I64: return width == 8;
+    case GAR_FEED_I64:
     case GAR_FEED_U64: return width == 8;
     case GAR_FEED_I128: return width == 16;
     case GAR_FEED_F64: return type.id == GAR_FLOAT64;

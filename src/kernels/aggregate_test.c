@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Aggregates against row-by-row answers: every kind, type and encoding, one and many groups, split
- * into states that
- * are combined. */
+/* Aggregates against row-by-row answers: every kind, type and encoding, one and many groups, split into
+ * states that are combined. */
 #include "kernels/aggregate.h"
 
 #include <math.h>
@@ -136,146 +135,189 @@ static struct gar_column *encoded_column(struct gar_type type, int32_t encoding)
     return out;
 }
 
-/* The answer, by looking at every row's value. */
-static void expect_group(const struct gar_aggregate_spec *spec, const struct gar_column *column,
-                         const uint32_t *groups, uint32_t group, const struct gar_column *result,
-                         int64_t row)
-{
-    int64_t rows = 0;
-    int64_t valid = 0;
-    int64_t distinct = 0;
-    gar_i128 sum = 0;
-    double sum_f64 = 0;
-    double squares = 0;
+/* What a group's rows are, by looking at every row's value. */
+struct facts {
+    int64_t rows;
+    int64_t valid;
+    int64_t distinct;
+    gar_i128 sum;
+    double sum_f64;
+    double mean;
+    double squares;
+    bool all;
+    bool any;
+    struct gar_value least;
+    struct gar_value greatest;
+    struct gar_value first;
     double values_f64[ROWS];
-    bool all = true;
-    bool any = false;
-    struct gar_value least = {0};
-    struct gar_value greatest = {0};
-    struct gar_value first = {0};
-    static struct gar_value seen[ROWS];
+    struct gar_value seen[ROWS];
+};
+
+static void add_number(struct facts *facts, const struct gar_value *v)
+{
+    double f = 0;
+    if (gar_type_is_float(v->type)) {
+        f = v->f64;
+    } else if (v->type.id == GAR_DECIMAL128) {
+        facts->sum += v->i128;
+        f = gar_decimal_to_double(v->i128, v->type.scale);
+    } else if (v->type.id == GAR_BOOL) {
+        facts->sum += v->boolean;
+        f = v->boolean;
+        facts->all = facts->all && v->boolean;
+        facts->any = facts->any || v->boolean;
+    } else if (gar_type_is_unsigned(v->type)) {
+        facts->sum += v->u64;
+        f = (double)v->u64;
+    } else if (!gar_type_is_text(v->type)) {
+        facts->sum += v->i64;
+        f = (double)v->i64;
+    }
+    facts->sum_f64 += f;
+    facts->values_f64[facts->valid] = f;
+}
+
+static void add_value(struct facts *facts, const struct gar_value *v)
+{
+    add_number(facts, v);
+    struct gar_value *const least = &facts->least;
+    struct gar_value *const greatest = &facts->greatest;
+    const bool is_float = gar_type_is_float(v->type);
+    const bool is_nan = is_float && isnan(v->f64);
+    if (!least->is_valid || (isnan(least->f64) && is_float) ||
+        (!is_nan && gar_value_compare(v, least) < 0)) {
+        gar_value_destroy(least);
+        assert_int_equal(gar_value_copy(v, least, NULL), GAR_OK);
+    }
+    if (!greatest->is_valid || (isnan(greatest->f64) && is_float) ||
+        (!is_nan && gar_value_compare(v, greatest) > 0)) {
+        gar_value_destroy(greatest);
+        assert_int_equal(gar_value_copy(v, greatest, NULL), GAR_OK);
+    }
+    if (!facts->first.is_valid) {
+        assert_int_equal(gar_value_copy(v, &facts->first, NULL), GAR_OK);
+    }
+    bool is_new = true;
+    for (int64_t k = 0; k < facts->distinct && is_new; k++) {
+        is_new = gar_value_compare(&facts->seen[k], v) != 0;
+    }
+    if (is_new) {
+        assert_int_equal(gar_value_copy(v, &facts->seen[facts->distinct++], NULL), GAR_OK);
+    }
+    facts->valid++;
+}
+
+static void gather_facts(const struct gar_column *column, const uint32_t *groups, uint32_t group,
+                         struct facts *facts)
+{
+    memset(facts, 0, sizeof *facts);
+    facts->all = true;
     for (int64_t i = 0; i < ROWS; i++) {
         if (groups != NULL && groups[i] != group) {
             continue;
         }
-        rows++;
+        facts->rows++;
         struct gar_value v;
         assert_int_equal(gar_value_from_column(column, i, &v, NULL), GAR_OK);
-        if (!v.is_valid) {
-            continue;
+        if (v.is_valid) {
+            add_value(facts, &v);
         }
-        double f = 0;
-        if (gar_type_is_float(v.type)) {
-            f = v.f64;
-        } else if (v.type.id == GAR_DECIMAL128) {
-            sum += v.i128;
-            f = gar_decimal_to_double(v.i128, v.type.scale);
-        } else if (v.type.id == GAR_BOOL) {
-            sum += v.boolean;
-            f = v.boolean;
-            all = all && v.boolean;
-            any = any || v.boolean;
-        } else if (gar_type_is_unsigned(v.type)) {
-            sum += v.u64;
-            f = (double)v.u64;
-        } else if (!gar_type_is_text(v.type)) {
-            sum += v.i64;
-            f = (double)v.i64;
-        }
-        sum_f64 += f;
-        values_f64[valid] = f;
-        const bool is_nan = gar_type_is_float(v.type) && isnan(v.f64);
-        if (!least.is_valid || (isnan(least.f64) && gar_type_is_float(v.type)) ||
-            (!is_nan && gar_value_compare(&v, &least) < 0)) {
-            gar_value_destroy(&least);
-            assert_int_equal(gar_value_copy(&v, &least, NULL), GAR_OK);
-        }
-        if (!greatest.is_valid || (isnan(greatest.f64) && gar_type_is_float(v.type)) ||
-            (!is_nan && gar_value_compare(&v, &greatest) > 0)) {
-            gar_value_destroy(&greatest);
-            assert_int_equal(gar_value_copy(&v, &greatest, NULL), GAR_OK);
-        }
-        if (!first.is_valid) {
-            assert_int_equal(gar_value_copy(&v, &first, NULL), GAR_OK);
-        }
-        bool is_new = true;
-        for (int64_t k = 0; k < distinct && is_new; k++) {
-            is_new = gar_value_compare(&seen[k], &v) != 0;
-        }
-        if (is_new) {
-            assert_int_equal(gar_value_copy(&v, &seen[distinct++], NULL), GAR_OK);
-        }
-        valid++;
         gar_value_destroy(&v);
     }
-    const double mean = valid > 0 ? sum_f64 / (double)valid : 0;
-    for (int64_t i = 0; i < valid; i++) {
-        squares += (values_f64[i] - mean) * (values_f64[i] - mean);
+    facts->mean = facts->valid > 0 ? facts->sum_f64 / (double)facts->valid : 0;
+    for (int64_t i = 0; i < facts->valid; i++) {
+        const double off = facts->values_f64[i] - facts->mean;
+        facts->squares += off * off;
     }
+}
+
+static void drop_facts(struct facts *facts)
+{
+    gar_value_destroy(&facts->least);
+    gar_value_destroy(&facts->greatest);
+    gar_value_destroy(&facts->first);
+    for (int64_t k = 0; k < facts->distinct; k++) {
+        gar_value_destroy(&facts->seen[k]);
+    }
+}
+
+static void expect_sum(const struct facts *facts, const struct gar_value *out)
+{
+    const double want = facts->sum_f64;
+    assert_int_equal(out->is_valid, facts->valid > 0);
+    if (facts->valid > 0 && gar_type_is_float(out->type)) {
+        assert_true((isnan(out->f64) && isnan(want)) || fabs(out->f64 - want) < 1e-6);
+    } else if (facts->valid > 0 && out->type.id == GAR_DECIMAL128) {
+        assert_true(out->i128 == facts->sum);
+    } else if (facts->valid > 0) {
+        assert_true(out->i64 == (int64_t)facts->sum);
+    }
+}
+
+static void expect_mean(const struct facts *facts, const struct gar_value *out)
+{
+    const double mean = facts->mean;
+    assert_int_equal(out->is_valid, facts->valid > 0);
+    if (facts->valid > 0 && out->type.id == GAR_FLOAT64) {
+        assert_true((isnan(out->f64) && isnan(mean)) || fabs(out->f64 - mean) < 1e-6);
+    } else if (facts->valid > 0 && out->type.id == GAR_DECIMAL128) {
+        const double got = gar_decimal_to_double(out->i128, out->type.scale);
+        assert_true(fabs(got - mean) <= fabs(mean) * 1e-9 + 1e-4);
+    }
+}
+
+static void expect_variance(const struct facts *facts, const struct gar_aggregate_spec *spec,
+                            const struct gar_value *out)
+{
+    const bool is_var = spec->kind == GAR_AGGREGATE_VAR;
+    const double size = fabs(facts->mean);
+    double want = facts->squares / ((double)facts->valid - (double)spec->ddof);
+    want = is_var ? want : sqrt(want);
+    const double slack = fabs(want) * 1e-9 + size * (is_var ? size : 1) * 1e-7 + 1e-9;
+    assert_int_equal(out->is_valid, facts->valid > spec->ddof);
+    assert_true(!out->is_valid || (isnan(out->f64) && isnan(want)) ||
+                fabs(out->f64 - want) <= slack);
+}
+
+static void expect_one(const struct facts *facts, const struct gar_value *want,
+                       const struct gar_value *out)
+{
+    assert_int_equal(out->is_valid, facts->valid > 0);
+    assert_true(facts->valid == 0 || gar_value_compare(out, want) == 0);
+}
+
+static void expect_bool(const struct facts *facts, bool want, const struct gar_value *out)
+{
+    assert_int_equal(out->is_valid, facts->valid > 0);
+    assert_true(facts->valid == 0 || out->boolean == want);
+}
+
+static void expect_group(const struct gar_aggregate_spec *spec, const struct gar_column *column,
+                         const uint32_t *groups, uint32_t group, const struct gar_column *result,
+                         int64_t row)
+{
+    static struct facts facts;
+    gather_facts(column, groups, group, &facts);
     struct gar_value out;
     assert_int_equal(gar_value_from_column(result, row, &out, NULL), GAR_OK);
     switch (spec->kind) {
-    case GAR_AGGREGATE_COUNT: assert_int_equal(out.i64, valid); break;
-    case GAR_AGGREGATE_COUNT_NULL: assert_int_equal(out.i64, rows - valid); break;
-    case GAR_AGGREGATE_COUNT_ALL: assert_int_equal(out.i64, rows); break;
-    case GAR_AGGREGATE_COUNT_DISTINCT: assert_int_equal(out.i64, distinct); break;
-    case GAR_AGGREGATE_SUM:
-        assert_int_equal(out.is_valid, valid > 0);
-        if (valid > 0 && gar_type_is_float(out.type)) {
-            assert_true((isnan(out.f64) && isnan(sum_f64)) || fabs(out.f64 - sum_f64) < 1e-6);
-        } else if (valid > 0 && out.type.id == GAR_DECIMAL128) {
-            assert_true(out.i128 == sum);
-        } else if (valid > 0) {
-            assert_true(out.i64 == (int64_t)sum);
-        }
-        break;
-    case GAR_AGGREGATE_MEAN:
-        assert_int_equal(out.is_valid, valid > 0);
-        if (valid > 0 && out.type.id == GAR_FLOAT64) {
-            assert_true((isnan(out.f64) && isnan(mean)) || fabs(out.f64 - mean) < 1e-6);
-        } else if (valid > 0 && out.type.id == GAR_DECIMAL128) {
-            const double got = gar_decimal_to_double(out.i128, out.type.scale);
-            assert_true(fabs(got - mean) <= fabs(mean) * 1e-9 + 1e-4);
-        }
-        break;
-    case GAR_AGGREGATE_MIN:
-    case GAR_AGGREGATE_MAX: {
-        const struct gar_value *want = spec->kind == GAR_AGGREGATE_MIN ? &least : &greatest;
-        assert_int_equal(out.is_valid, valid > 0);
-        assert_true(valid == 0 || gar_value_compare(&out, want) == 0);
-        break;
-    }
-    case GAR_AGGREGATE_ANY_VALUE:
-        assert_int_equal(out.is_valid, valid > 0);
-        assert_true(valid == 0 || gar_value_compare(&out, &first) == 0);
-        break;
+    case GAR_AGGREGATE_COUNT: assert_int_equal(out.i64, facts.valid); break;
+    case GAR_AGGREGATE_COUNT_NULL: assert_int_equal(out.i64, facts.rows - facts.valid); break;
+    case GAR_AGGREGATE_COUNT_ALL: assert_int_equal(out.i64, facts.rows); break;
+    case GAR_AGGREGATE_COUNT_DISTINCT: assert_int_equal(out.i64, facts.distinct); break;
+    case GAR_AGGREGATE_SUM: expect_sum(&facts, &out); break;
+    case GAR_AGGREGATE_MEAN: expect_mean(&facts, &out); break;
+    case GAR_AGGREGATE_MIN: expect_one(&facts, &facts.least, &out); break;
+    case GAR_AGGREGATE_MAX: expect_one(&facts, &facts.greatest, &out); break;
+    case GAR_AGGREGATE_ANY_VALUE: expect_one(&facts, &facts.first, &out); break;
     case GAR_AGGREGATE_VAR:
-    case GAR_AGGREGATE_STDDEV: {
-        double want = squares / ((double)valid - (double)spec->ddof);
-        want = spec->kind == GAR_AGGREGATE_STDDEV ? sqrt(want) : want;
-        assert_int_equal(out.is_valid, valid > spec->ddof);
-        assert_true(!out.is_valid || (isnan(out.f64) && isnan(want)) ||
-                    fabs(out.f64 - want) <=
-                        fabs(want) * 1e-9 +
-                            fabs(mean) * (spec->kind == GAR_AGGREGATE_VAR ? fabs(mean) : 1) * 1e-7 +
-                            1e-9);
-        break;
-    }
-    case GAR_AGGREGATE_BOOL_AND:
-    case GAR_AGGREGATE_BOOL_OR:
-        assert_int_equal(out.is_valid, valid > 0);
-        assert_true(valid == 0 ||
-                    out.boolean == (spec->kind == GAR_AGGREGATE_BOOL_AND ? all : any));
-        break;
+    case GAR_AGGREGATE_STDDEV: expect_variance(&facts, spec, &out); break;
+    case GAR_AGGREGATE_BOOL_AND: expect_bool(&facts, facts.all, &out); break;
+    case GAR_AGGREGATE_BOOL_OR: expect_bool(&facts, facts.any, &out); break;
     case GAR_AGGREGATE_PRODUCT: break;
     }
     gar_value_destroy(&out);
-    gar_value_destroy(&least);
-    gar_value_destroy(&greatest);
-    gar_value_destroy(&first);
-    for (int64_t k = 0; k < distinct; k++) {
-        gar_value_destroy(&seen[k]);
-    }
+    drop_facts(&facts);
 }
 
 static struct gar_type result_type(enum gar_aggregate_kind kind, struct gar_type from)
