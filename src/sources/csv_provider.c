@@ -108,7 +108,7 @@ static enum gar_status infer_source(struct csv_provider *provider, int64_t file,
 {
     struct sample sample = {0};
     struct gar_byte_reader *reader = NULL;
-    struct gar_csv_dialect dialect;
+    struct gar_csv_dialect dialect = {0};
     int64_t start = 0;
     int64_t end = 0;
     enum gar_status status = gar_byte_reader_new(source, cancel, &reader, err);

@@ -86,7 +86,10 @@ static int64_t slot_target(const struct flat *f, struct flat_table table, int32_
 static struct flat_table slot_table(const struct flat *f, struct flat_table table, int32_t slot)
 {
     const int64_t target = slot_target(f, table, slot);
-    return target < 0 ? (struct flat_table){.at = -1} : table_at(f, target);
+    if (target < 0) {
+        return (struct flat_table){.at = -1};
+    }
+    return table_at(f, target);
 }
 
 /* Items of a vector of offsets (or bytes, item_bytes 1): its count, and where the first one lies. */

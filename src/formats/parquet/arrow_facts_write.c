@@ -205,7 +205,8 @@ static int32_t pair_count(const struct gar_field *field)
     const char *text = NULL;
     int64_t bytes = 0;
     for (int32_t i = 0; i < count; i++) {
-        if (!take_text(&at, end, &text, &bytes) || !take_text(&at, end, &text, &bytes)) {
+        const bool has_key = take_text(&at, end, &text, &bytes);
+        if (!has_key || !take_text(&at, end, &text, &bytes)) {
             return 0;
         }
     }

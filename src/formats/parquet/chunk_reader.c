@@ -55,12 +55,11 @@ static enum gar_status check_data(const struct gar_parquet_reader *reader, int64
 }
 
 static enum gar_status start_reader(struct gar_parquet_reader *reader,
-                                    struct gar_parquet_scratch *scratch,
                                     const struct gar_parquet_reader_options *options,
                                     struct gar_error *err)
 {
-    reader->scratch = scratch;
-    if (scratch == NULL) {
+    reader->scratch = options == NULL ? NULL : options->scratch;
+    if (reader->scratch == NULL) {
         GAR_TRY(gar_parquet_scratch_new(reader->memory, &reader->own_scratch, err));
         reader->scratch = reader->own_scratch;
     }
@@ -83,9 +82,8 @@ static enum gar_status start_reader(struct gar_parquet_reader *reader,
 enum gar_status gar_parquet_reader_new(struct gar_parquet_file *file, int64_t row_group,
                                        int64_t column, struct gar_buffer *data, int64_t data_offset,
                                        const struct gar_parquet_reader_options *options,
-                                       struct gar_memory *memory,
-                                       struct gar_parquet_scratch *scratch,
-                                       struct gar_parquet_reader **out, struct gar_error *err)
+                                       struct gar_memory *memory, struct gar_parquet_reader **out,
+                                       struct gar_error *err)
 {
     GAR_TRY(gar_parquet_column_check(file, column, err));
     struct gar_parquet_reader *const reader = gar_calloc(1, (int64_t)sizeof *reader);
@@ -103,7 +101,7 @@ enum gar_status gar_parquet_reader_new(struct gar_parquet_file *file, int64_t ro
     enum gar_status status = check_data(reader, data_offset, err);
     if (status >= 0) {
         reader->bytes = data->data + data_offset;
-        status = start_reader(reader, scratch, options, err);
+        status = start_reader(reader, options, err);
     }
     if (status < 0) {
         gar_parquet_reader_free(reader);

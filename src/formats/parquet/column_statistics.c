@@ -16,16 +16,16 @@ void gar_parquet_statistics_destroy(struct parquet_statistics *statistics)
     statistics->has_bounds = false;
 }
 
-#define BOUNDS_BODY(type)                                                       \
-    const type *const values = (const type *)(const void *)dense->values->data; \
-    type low = values[0];                                                       \
-    type high = values[0];                                                      \
-    for (int64_t i = 1; i < dense->count; i++) {                                \
-        low = values[i] < low ? values[i] : low;                                \
-        high = values[i] > high ? values[i] : high;                             \
-    }                                                                           \
-    gar_strbuf_append_n(&out->min, (const char *)&low, sizeof low);             \
-    gar_strbuf_append_n(&out->max, (const char *)&high, sizeof high);           \
+#define BOUNDS_BODY(type)                                                           \
+    const type *const values = (const type *)(const void *)dense->values->data;     \
+    type low = values[0];                                                           \
+    type high = values[0];                                                          \
+    for (int64_t i = 1; i < dense->count; i++) {                                    \
+        low = values[i] < low ? values[i] : low;                                    \
+        high = values[i] > high ? values[i] : high;                                 \
+    }                                                                               \
+    gar_strbuf_append_n(&out->min, (const char *)(const void *)&low, sizeof low);   \
+    gar_strbuf_append_n(&out->max, (const char *)(const void *)&high, sizeof high); \
     out->has_bounds = true;
 
 static void bounds_i32(const struct parquet_dense *dense, struct parquet_statistics *out)
@@ -48,27 +48,27 @@ static void bounds_u64(const struct parquet_dense *dense, struct parquet_statist
     BOUNDS_BODY(uint64_t)
 }
 
-#define FLOAT_BOUNDS_BODY(type)                                                 \
-    const type *const values = (const type *)(const void *)dense->values->data; \
-    type low = 0;                                                               \
-    type high = 0;                                                              \
-    bool is_first = true;                                                       \
-    for (int64_t i = 0; i < dense->count; i++) {                                \
-        const type v = values[i];                                               \
-        if (v != v) {                                                           \
-            continue;                                                           \
-        }                                                                       \
-        low = is_first || v < low ? v : low;                                    \
-        high = is_first || v > high ? v : high;                                 \
-        is_first = false;                                                       \
-    }                                                                           \
-    if (is_first) {                                                             \
-        return;                                                                 \
-    }                                                                           \
-    low = low == 0 ? (type)-0.0 : low;                                          \
-    high = high == 0 ? (type)0.0 : high;                                        \
-    gar_strbuf_append_n(&out->min, (const char *)&low, sizeof low);             \
-    gar_strbuf_append_n(&out->max, (const char *)&high, sizeof high);           \
+#define FLOAT_BOUNDS_BODY(type)                                                     \
+    const type *const values = (const type *)(const void *)dense->values->data;     \
+    type low = 0;                                                                   \
+    type high = 0;                                                                  \
+    bool is_first = true;                                                           \
+    for (int64_t i = 0; i < dense->count; i++) {                                    \
+        const type v = values[i];                                                   \
+        if (v != v) {                                                               \
+            continue;                                                               \
+        }                                                                           \
+        low = is_first || v < low ? v : low;                                        \
+        high = is_first || v > high ? v : high;                                     \
+        is_first = false;                                                           \
+    }                                                                               \
+    if (is_first) {                                                                 \
+        return;                                                                     \
+    }                                                                               \
+    low = low == 0 ? (type)-0.0 : low;                                              \
+    high = high == 0 ? (type)0.0 : high;                                            \
+    gar_strbuf_append_n(&out->min, (const char *)(const void *)&low, sizeof low);   \
+    gar_strbuf_append_n(&out->max, (const char *)(const void *)&high, sizeof high); \
     out->has_bounds = true;
 
 static void bounds_f32(const struct parquet_dense *dense, struct parquet_statistics *out)

@@ -584,9 +584,8 @@ static enum gar_status check_chunk(struct footer_parse *parse, int64_t rows, int
     } else if (chunk->values < 0) {
         what = "it has a negative number of values";
     } else if (chunk->bytes < 0 || chunk->offset < 0 || chunk->offset > file_bytes ||
-               chunk->bytes > file_bytes - chunk->offset) {
-        what = "its pages lie outside the file";
-    } else if (rows > 0 && chunk->offset < MAGIC_BYTES) {
+               chunk->bytes > file_bytes - chunk->offset ||
+               (rows > 0 && chunk->offset < MAGIC_BYTES)) {
         what = "its pages lie outside the file";
     }
     if (what != NULL) {

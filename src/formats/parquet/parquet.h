@@ -188,21 +188,21 @@ GAR_MUST_USE enum gar_status gar_parquet_scratch_new(struct gar_memory *memory,
 void gar_parquet_scratch_free(struct gar_parquet_scratch *scratch);
 
 struct gar_parquet_reader_options {
-    bool flat; /* never DICTIONARY columns */
+    struct gar_parquet_scratch *scratch; /* borrowed for the reader's life; NULL: one of its own */
+    bool flat;                           /* never DICTIONARY columns */
 };
 
 struct gar_parquet_reader;
 
 /* Starts reading one column chunk, which lies at data->data + data_offset in full (chunk->bytes). Holds references to
- * file and data: strings of uncompressed pages point into it. scratch is borrowed for the reader's life. All page headers
- * are looked at here: sizes, encodings and row counts that disagree fail now.
+ * file and data: strings of uncompressed pages point into it. options NULL: the defaults. All page headers are looked at
+ * here: sizes, encodings and row counts that disagree fail now.
  * Errors: GAR_ERR_UNSUPPORTED (column, codec or encoding), GAR_ERR_FORMAT, GAR_ERR_NOMEM.
  * Owns: caller frees the reader. Threads: one at a time. */
 GAR_MUST_USE enum gar_status gar_parquet_reader_new(
     struct gar_parquet_file *file, int64_t row_group, int64_t column, struct gar_buffer *data,
     int64_t data_offset, const struct gar_parquet_reader_options *options,
-    struct gar_memory *memory, struct gar_parquet_scratch *scratch, struct gar_parquet_reader **out,
-    struct gar_error *err);
+    struct gar_memory *memory, struct gar_parquet_reader **out, struct gar_error *err);
 void gar_parquet_reader_free(struct gar_parquet_reader *reader);
 
 /* Rows that are left. */

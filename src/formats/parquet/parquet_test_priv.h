@@ -56,7 +56,7 @@ static inline enum gar_status open_chunk(struct bytes b, struct gar_parquet_file
     }
     const struct gar_parquet_reader_options options = {.flat = flat};
     status = gar_parquet_reader_new(file, group, column, buffer, 0, &options, gar_memory_system(),
-                                    NULL, out, err);
+                                    out, err);
     gar_buffer_unref(buffer);
     return status;
 }
