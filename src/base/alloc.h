@@ -10,7 +10,7 @@
 /* As malloc, calloc, realloc and free. Sizes are signed: a negative or zero size counts as 1 byte. Return NULL when
  * refused. Threads: any. Owns: the caller frees with gar_free. */
 void *gar_malloc(int64_t bytes);
-void *gar_calloc(int64_t count, int64_t item_bytes);
+void *gar_calloc(int64_t items, int64_t item_bytes);
 void *gar_realloc(void *old, int64_t bytes);
 void gar_free(void *memory);
 char *gar_strdup(const char *text);
