@@ -112,6 +112,8 @@ def test_aggregates():
     assert df.sum("a", "c").to_pydict() == {"a": [7], "c": [4.5]}
     assert df.count().to_pydict() == {"count": [4]}
     assert df.count("a", "b").to_pydict() == {"a": [3], "b": [3]}
+    assert df.count(col("a")).to_pydict() == {"a": [3]}
+    assert df.groupby("b").count(col("a")).sum("a").to_pydict() == {"a": [3]}
     assert df.select(col("*").count()).to_pydict() == {"count": [4]}
     groups = df.groupby("b").agg(col("a").sum(), col("c").count().alias("n")).sort("b")
     assert groups.to_pydict() == {"b": ["x", "y", None], "a": [1, 2, 4], "n": [2, 0, 1]}
