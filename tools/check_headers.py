@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check that every header compiles alone and twice: src/ as C17, include/gar also as C++11 to C++20.
 
-Headers named *_priv.h are checked too. A header that must not be included alone is a `.inc` or `.def`.
+Headers named *_priv.h are checked too. What must not be included alone is a `.inc` or `.def`, or is named *_body.h: code
+that some source includes once, or several sources each under its own macros. Bodies are formatted as all code is.
 Usage: check_headers.py [ROOT]
 """
 
@@ -18,7 +19,7 @@ def jobs_of(root):
     for top in ("src", "include"):
         for folder, _, names in os.walk(os.path.join(root, top)):
             for name in sorted(names):
-                if not name.endswith(".h"):
+                if not name.endswith(".h") or name.endswith("_body.h"):
                     continue
                 path = os.path.relpath(os.path.join(folder, name), os.path.join(root, top))
                 yield path, ["c", "-std=c17"]
