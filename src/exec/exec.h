@@ -15,7 +15,7 @@ struct gar_exec_options {
     int64_t morsel_rows;         /* default_morsel_size; >= 1 */
     bool maintain_order;
     bool allow_inline;      /* small work on the caller's thread */
-    bool flat_result;            /* no dictionaries and constants in the result: flattened on the compute threads */
+    bool flat_result;       /* no dictionaries, no constants: flattened on the compute threads */
     int64_t stream_batches; /* bound of the result stream, 0: default */
     int64_t stream_bytes;
 };

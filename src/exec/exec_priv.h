@@ -206,7 +206,7 @@ struct gar_query {
     struct gar_schema *schema; /* owned reference */
     int64_t morsel_rows;
     bool is_ordered;
-    bool is_flat;    /* the result has FLAT columns only */
+    bool is_flat; /* the result has FLAT columns only */
     bool is_inline;
     bool has_write;  /* freeing may do IO */
     int32_t workers; /* worker numbers: 0 .. workers - 1 */

@@ -20,7 +20,7 @@ enum {
     TEXT_BITS_MIN = 20, /* a text begins a new level when fewer bits are left */
     SMALL_RUN = 12,     /* ties of so few rows are compared directly */
     FILL_STEP = 1024,
-    DEPTH_MAX = 48,     /* levels of recursion; then rows are compared directly */
+    DEPTH_MAX = 48, /* levels of recursion; then rows are compared directly */
 };
 
 enum field_kind { FIELD_FIXED, FIELD_NULL, FIELD_TEXT };

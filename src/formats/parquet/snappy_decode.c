@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decompression of a raw snappy stream: the wall of most Parquet reads.
  *
- * A stream is a length and then elements, each with a tag byte: a literal (bytes that follow) or a copy of bytes given before. The
- * fast loop runs as long as the widest element cannot leave input or output. In it every element is moved by a fixed number of
- * wide loads and stores and only the positions advance by its length: bytes written too much are overwritten by the next element
- * or lie in the 64 bytes behind the output that the caller allows. Near the ends a careful loop takes over.
+ * A stream is a length and then elements, each with a tag byte: a literal (bytes that follow) or a copy of bytes
+ * given before. The fast loop runs as long as the widest element cannot leave input or output. In it every element is
+ * moved by a fixed number of wide loads and stores and only the positions advance by its length: bytes written too
+ * much are overwritten by the next element or lie in the 64 bytes behind the output that the caller allows. Near the
+ * ends a careful loop takes over.
  *
  * The body is compiled for the baseline and for AVX2. */
 #include <string.h>
