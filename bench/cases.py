@@ -58,7 +58,7 @@ def summary_of_table(table):
 def plain(value):
     """One value in a form that compares across engines and goes through JSON. Decimals keep their digits."""
     if isinstance(value, Decimal):
-        return "#" + format(value.normalize(), "f")
+        return "#" + format(value, "f")
     if hasattr(value, "isoformat"):
         return value.isoformat()[:10]
     return value
@@ -68,7 +68,8 @@ SAME, ROUNDED, DIFFERS = "same", "rounded", "DIFFERS"
 
 
 def compare(left, right):
-    """SAME: decimals equal digit by digit, floats to nine digits. ROUNDED: numbers to six digits. Else DIFFERS."""
+    """SAME: decimals equal digit by digit, floats to nine digits or, beside a decimal, to its last digit.
+    ROUNDED: numbers to six digits. Else DIFFERS."""
     if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
         if len(left) != len(right):
             return DIFFERS
@@ -78,12 +79,19 @@ def compare(left, right):
         return SAME
     if not (is_number(left) and is_number(right)):
         return DIFFERS
-    are_decimals = isinstance(left, str) and isinstance(right, str)
-    a, b = as_float(left), as_float(right)
-    distance = abs(a - b) / max(abs(a), abs(b))
-    if distance <= 1e-9 and not are_decimals:
+    a, b = as_decimal(left), as_decimal(right)
+    if a == b:
         return SAME
-    return ROUNDED if distance <= 1e-6 else DIFFERS
+    distance = abs(a - b)
+    kinds = isinstance(left, str) + isinstance(right, str)
+    if kinds == 1:
+        exact = a if isinstance(left, str) else b
+        if distance <= Decimal("0.5000001").scaleb(exact.as_tuple().exponent):
+            return SAME
+    relative = distance / max(abs(a), abs(b))
+    if relative <= Decimal("1e-9") and kinds < 2:
+        return SAME
+    return ROUNDED if relative <= Decimal("1e-6") else DIFFERS
 
 
 def is_number(value):
@@ -92,5 +100,5 @@ def is_number(value):
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def as_float(value):
-    return float(value[1:]) if isinstance(value, str) else float(value)
+def as_decimal(value):
+    return Decimal(value[1:]) if isinstance(value, str) else Decimal(value)

@@ -37,7 +37,9 @@ def views_of(frame):
     import pyarrow as pa
 
     fields = pa.schema(frame)
-    return pa.schema([f.with_type(pa.string_view()) if pa.types.is_large_string(f.type) else f for f in fields])
+    return pa.schema(
+        [f.with_type(pa.string_view()) if pa.types.is_large_string(f.type) else f for f in fields]
+    )
 
 
 def count_stream(reader, check):
