@@ -30,7 +30,16 @@ static void *account_alloc(struct gar_memory *self, int64_t bytes, int64_t *out_
         (void)refuse(account, block_bytes, err);
         return NULL;
     }
-    void *data = gar_memory_pool_take(account->pool, block_bytes);
+    int64_t idle_bytes = block_bytes;
+    void *data = gar_memory_pool_take_idle(account->pool, block_bytes, &idle_bytes);
+    if (data != NULL) {
+        if (charge(account, idle_bytes - block_bytes, false)) {
+            *out_capacity = idle_bytes;
+            return data;
+        }
+        gar_memory_pool_give(account->pool, data, idle_bytes); /* too large for what is left */
+    }
+    data = gar_memory_pool_take(account->pool, block_bytes);
     if (data == NULL) {
         discharge(account, block_bytes, false);
         gar_error_nomem(err, bytes);

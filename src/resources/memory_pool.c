@@ -37,12 +37,14 @@
 #define SHOW(data, bytes) ((void)(data), (void)(bytes))
 #endif
 
+enum { NEIGHBOURS = 3 }; /* classes above the wanted one that may serve it */
 enum { SHARDS = 8, SMALL_SHIFT = 12, LARGE_SHIFT = 25, CLASSES = (LARGE_SHIFT - SMALL_SHIFT) * 4 };
-#define EXTRA_BYTES     INT64_C(128)
-#define SMALL_BYTES     ((INT64_C(1) << SMALL_SHIFT) + EXTRA_BYTES) /* up to here: the C library */
-#define LARGE_BYTES     ((INT64_C(1) << LARGE_SHIFT) + EXTRA_BYTES) /* above: a map of its own */
-#define HUGE_FROM_BYTES (INT64_C(64) << 10) /* classes from here up use huge pages */
-#define SPAN_BYTES_MAX  (INT64_C(16) << 20)
+#define EXTRA_BYTES           INT64_C(128)
+#define SMALL_BYTES           ((INT64_C(1) << SMALL_SHIFT) + EXTRA_BYTES) /* up to here: the C library */
+#define LARGE_BYTES           ((INT64_C(1) << LARGE_SHIFT) + EXTRA_BYTES) /* above: a map of its own */
+#define HUGE_FROM_BYTES       (INT64_C(64) << 10) /* classes from here up use huge pages */
+#define NEIGHBOURS_FROM_BYTES (INT64_C(1) << 20)
+#define SPAN_BYTES_MAX        (INT64_C(16) << 20)
 #define POPULATE_BYTES_MAX \
     (INT64_C(64) << 20) /* larger blocks are left to first touch, by several threads */
 #define DEFAULT_PERCENT 75
@@ -298,6 +300,28 @@ void *gar_memory_pool_take(struct gar_memory_pool *pool, int64_t block_bytes)
         }
     }
     return take_new(pool, class);
+}
+
+void *gar_memory_pool_take_idle(struct gar_memory_pool *pool, int64_t block_bytes,
+                                int64_t *out_block_bytes)
+{
+    if (block_bytes < NEIGHBOURS_FROM_BYTES || block_bytes > LARGE_BYTES) {
+        return NULL;
+    }
+    const int32_t class = class_of(block_bytes);
+    const int32_t own = own_shard();
+    for (int32_t c = class; c <= class + NEIGHBOURS && c < CLASSES; c++) {
+        for (int32_t i = 0; i < SHARDS; i++) {
+            struct block *block = pop(&pool->shards[(own + i) % SHARDS], c);
+            if (block != NULL) {
+                *out_block_bytes = class_bytes(c);
+                add(&pool->idle_bytes, -*out_block_bytes);
+                SHOW(block, *out_block_bytes);
+                return block;
+            }
+        }
+    }
+    return NULL;
 }
 
 void gar_memory_pool_give(struct gar_memory_pool *pool, void *data, int64_t block_bytes)

@@ -12,6 +12,11 @@ bool gar_memory_pool_charge(struct gar_memory_pool *pool, int64_t bytes, bool is
 void gar_memory_pool_discharge(struct gar_memory_pool *pool, int64_t bytes, bool is_ticket);
 /* A block of exactly gar_memory_pool_block_bytes; charged by the caller. NULL when the kernel refuses. */
 void *gar_memory_pool_take(struct gar_memory_pool *pool, int64_t block_bytes);
+/* An idle block of this size or, from 1 MiB up, of up to three classes above (at most 1.75 times as large): tables that grow
+ * leave blocks of neighbouring classes, which serve each other instead of new memory. *out_block_bytes gets its size. NULL
+ * when there is none: then take. */
+void *gar_memory_pool_take_idle(struct gar_memory_pool *pool, int64_t block_bytes,
+                                int64_t *out_block_bytes);
 void gar_memory_pool_give(struct gar_memory_pool *pool, void *data, int64_t block_bytes);
 
 /* atomically raise *peak to value. */
