@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The running query: pipelines of a source, transforms and a sink, and the jobs that carry morsels
- * through them.
+/* The running query: pipelines of a source, transforms and a sink, and the jobs that carry morsels through them.
  *
  * Who may touch what: everything of a query and its pipelines belongs to the query role (the
  * loop's thread, or the caller of an inline
- * query), but for worker states, which belong to the one task that runs under that worker's
- * number, and jobs, which belong to
+ * query), but for worker states, which belong to the one task that runs under that worker's number, and jobs, which belong to
  * their task from submit until they report back. Functions below say "role" or "compute"
  * accordingly. */
 #ifndef GAR_EXEC_EXEC_PRIV_H
@@ -91,8 +89,7 @@ struct gar_sink_vtable {
      * (and free) it. */
     enum gar_status (*deliver)(struct gar_sink *sink, struct gar_query *query,
                                struct gar_batch *batch, struct gar_error *err);
-    /* role: all input is there. Begins step `stage` (0, 1, ...) and tells how many independent
-     * items it has; none: the
+    /* role: all input is there. Begins step `stage` (0, 1, ...) and tells how many independent items it has; none: the
      * sink is complete. GAR_PENDING: wait for gar_query_advance and ask again. May be NULL. */
     enum gar_status (*stage)(struct gar_sink *sink, struct gar_query *query, int32_t stage,
                              int64_t *out_items, struct gar_error *err);

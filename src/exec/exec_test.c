@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small plans of every operator against answers worked out row by row in C: with morsels of 1, 7
- * and the usual number of
+/* Small plans of every operator against answers worked out row by row in C: with morsels of 1, 7 and the usual number of
  * rows, inline and in pools of 1, 2 and 8 threads, in order and not; failing allocations,
  * cancelling, early stop. */
 #include "exec/exec.h"

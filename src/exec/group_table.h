@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Group tables: from key columns to dense group numbers (0, 1, 2, ... in the order of their first
- * row).
+/* Group tables: from key columns to dense group numbers (0, 1, 2, ... in the order of their first row).
  *
  * Slots of an open-addressing table hold a 32-bit hash and a group number; key rows lie in row
  * pages, so nothing moves when the table grows.
  * In front of it are two caches for dictionary-encoded keys: code -> group for one key column, and
  * code x code -> group for several of
- * few entries. They only save work: what they do not know is looked up in the table. A single key
- * column of up to 8 bytes
+ * few entries. They only save work: what they do not know is looked up in the table. A single key column of up to 8 bytes
  * is compared as one word that lies in the slot.
  *
- * Memory: grows with the number of groups: one key row, two slots. Order: none needed; first rows
- * come first.
+ * Memory: grows with the number of groups: one key row, two slots. Order: none needed; first rows come first.
  * Threads: one at a time. */
 #ifndef GAR_EXEC_GROUP_TABLE_H
 #define GAR_EXEC_GROUP_TABLE_H

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lowering: a plan becomes pipelines.
  *
- * A node is lowered to a chain: branches of a source and transforms, and an offset and limit that
- * still have to be
- * applied to the rows in order. Filters and projections add a transform to every branch; concat
- * puts branches one behind
- * the other; an aggregate, sort, distinct or write ends the chain with its sink and begins a new
- * one with the sink's
- * result. An offset or limit is left to the next sink that takes rows in order (the result, a
- * write); before
+ * A node is lowered to a chain: branches of a source and transforms, and an offset and limit that still have to be
+ * applied to the rows in order. Filters and projections add a transform to every branch; concat puts branches one behind
+ * the other; an aggregate, sort, distinct or write ends the chain with its sink and begins a new one with the sink's
+ * result. An offset or limit is left to the next sink that takes rows in order (the result, a write); before
  * anything else that does not keep rows apart, the chain is cut by a list of the limited rows. */
 #include <string.h>
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compute side of a pipeline: one task takes a unit from its source through the transforms to the
  * sink, batch by batch. It stops early when
- * the query is cancelled, the pipeline has enough rows, or its outputs wait for a consumer; in the
- * last case the job
+ * the query is cancelled, the pipeline has enough rows, or its outputs wait for a consumer; in the last case the job
  * keeps its place in the unit and is submitted again when they are gone. */
 #include <string.h>
 

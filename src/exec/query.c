@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of a query.
  *
- * 1. gar_exec_start lowers the plan and decides where it runs: small work on the caller's thread
- * (inline), other work in
- *    the pools under the query loop. Both run the same code; they differ in two places only: where
- * a job is put
+ * 1. gar_exec_start lowers the plan and decides where it runs: small work on the caller's thread (inline), other work in
+ *    the pools under the query loop. Both run the same code; they differ in two places only: where a job is put
  *    (a pool's queue, or the query's own list) and how it reports back (a message, or directly).
- * 2. gar_query_advance, on the query role, is called after every event: start, a job's report,
- * room in the stream, cancel. It
- *    delivers what is ready, dispatches units within a window, and moves pipelines through their
- * stages.
- * 3. When the last pipeline is done, or after the first failure, and no job is at work any more,
- * everything is
+ * 2. gar_query_advance, on the query role, is called after every event: start, a job's report, room in the stream, cancel. It
+ *    delivers what is ready, dispatches units within a window, and moves pipelines through their stages.
+ * 3. When the last pipeline is done, or after the first failure, and no job is at work any more, everything is
  *    freed and the stream gets its end mark. */
 #include <string.h>
 

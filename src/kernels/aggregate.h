@@ -3,14 +3,11 @@
  *
  * A state belongs to one worker. The owner counts the rows of each group itself (it needs that
  * number once for all aggregates),
- * a state only counts what is missing from it: the nulls of its argument. States of several
- * workers are joined by combine.
+ * a state only counts what is missing from it: the nulls of its argument. States of several workers are joined by combine.
  *
  * Nulls:   count nothing (but for the count modes); a group without a value gives null (counts: 0)
- * NaN:     min and max ignore NaN unless all values are NaN; count_distinct counts all NaN as one
- * value, -0.0 as 0.0
- * Sums:    integers and decimals are summed exactly (beyond 64 bits where needed); only a final
- * result that does not fit
+ * NaN:     min and max ignore NaN unless all values are NaN; count_distinct counts all NaN as one value, -0.0 as 0.0
+ * Sums:    integers and decimals are summed exactly (beyond 64 bits where needed); only a final result that does not fit
  *          is an error, so that the order of rows never matters. Means of them are exact before
  * the one rounding. */
 #ifndef GAR_KERNELS_AGGREGATE_H
@@ -57,19 +54,15 @@ void gar_aggregate_free(struct gar_aggregate *state);
 bool gar_aggregate_is_shared(const struct gar_aggregate_spec *a,
                              const struct gar_aggregate_spec *b);
 
-/* Make room for groups 0 .. groups - 1; new ones start empty, groups never go away. Amortised
- * constant.
+/* Make room for groups 0 .. groups - 1; new ones start empty, groups never go away. Amortised constant.
  * Errors: GAR_ERR_NOMEM; the state is then as before. */
 GAR_MUST_USE enum gar_status gar_aggregate_resize(struct gar_aggregate *state, int64_t groups,
                                                   struct gar_error *err);
 
-/* Add rows: row i of argument belongs to groups[i], all to group 0 when groups is NULL. argument
- * is NULL for kinds
+/* Add rows: row i of argument belongs to groups[i], all to group 0 when groups is NULL. argument is NULL for kinds
  * without argument; any encoding; at least `rows` rows.
- * Shape:   argument[rows], groups[rows] -> accumulators; every group number < groups of the last
- * resize
- * Errors:  GAR_ERR_NOMEM (strings, distinct sets); GAR_ERR_OVERFLOW of a product. The state can
- * then only be freed.
+ * Shape:   argument[rows], groups[rows] -> accumulators; every group number < groups of the last resize
+ * Errors:  GAR_ERR_NOMEM (strings, distinct sets); GAR_ERR_OVERFLOW of a product. The state can then only be freed.
  * Owns:    borrows everything
  * Threads: any, one at a time */
 GAR_MUST_USE enum gar_status gar_aggregate_update(struct gar_aggregate *state,
@@ -77,8 +70,7 @@ GAR_MUST_USE enum gar_status gar_aggregate_update(struct gar_aggregate *state,
                                                   const struct gar_column *argument, int64_t rows,
                                                   struct gar_error *err);
 
-/* Join groups of another state of the same spec: group from_groups[i] (i when NULL) of `from` into
- * to_groups[i] of `state`.
+/* Join groups of another state of the same spec: group from_groups[i] (i when NULL) of `from` into to_groups[i] of `state`.
  * Errors as update. */
 GAR_MUST_USE enum gar_status gar_aggregate_combine(struct gar_aggregate *state,
                                                    const struct gar_aggregate *from,
@@ -86,8 +78,7 @@ GAR_MUST_USE enum gar_status gar_aggregate_combine(struct gar_aggregate *state,
                                                    const uint32_t *to_groups, int64_t count,
                                                    struct gar_error *err);
 
-/* The results of groups [first, first + count) as a FLAT column of spec->result; group_rows[g] is
- * the number of rows seen
+/* The results of groups [first, first + count) as a FLAT column of spec->result; group_rows[g] is the number of rows seen
  * by group g (of all groups, not of the range). spec: the state's own or one that shares it.
  * Errors:  GAR_ERR_OVERFLOW naming function and type; GAR_ERR_NOMEM
  * Owns:    caller unrefs *out; the state is unchanged */

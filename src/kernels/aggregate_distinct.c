@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* count_distinct: one set of (group, value) pairs for all groups.
  *
- * Values become two words: fixed-width types their (normalised) bytes, texts their view, whose
- * second half is a place in
- * the heap when they are long. Entries lie densely in the order they came; the slots of an
- * open-addressing table hold
+ * Values become two words: fixed-width types their (normalised) bytes, texts their view, whose second half is a place in
+ * the heap when they are long. Entries lie densely in the order they came; the slots of an open-addressing table hold
  * entry numbers, so that growing moves no entries. Nothing holds a pointer. */
 #include <math.h>
 

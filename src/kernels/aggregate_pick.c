@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* min, max and any_value: one picked value a group.
  *
- * Numbers and times are kept in one of the feed's forms and narrowed at the end. Texts are copied
- * into a heap of bytes (a
+ * Numbers and times are kept in one of the feed's forms and narrowed at the end. Texts are copied into a heap of bytes (a
  * slot's room at least doubles when a longer text replaces a shorter one, so that the garbage
  * stays below the use). */
 #include <math.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the aggregate kernels share: the state's head, its growing arrays, and the feed that turns
- * a column of any encoding
+/* What the aggregate kernels share: the state's head, its growing arrays, and the feed that turns a column of any encoding
  * into short dense vectors without nulls. */
 #ifndef GAR_KERNELS_AGGREGATE_PRIV_H
 #define GAR_KERNELS_AGGREGATE_PRIV_H
@@ -97,8 +96,7 @@ void gar_feed_init(struct gar_feed *feed, const struct gar_column *column, const
                    int64_t rows, enum gar_feed_form form);
 /* False at the end. */
 bool gar_feed_next(struct gar_feed *feed);
-/* The places (rows of feed->flat) of the next step's values that are not null: for types that are
- * not numbers. Sets
+/* The places (rows of feed->flat) of the next step's values that are not null: for types that are not numbers. Sets
  * count, groups and feed->places; values is unset. False at the end. */
 bool gar_feed_next_places(struct gar_feed *feed);
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums, means and products.
  *
- * Integers and decimals of up to 18 digits are summed in 64 bits that wrap; each wrap is counted
- * in a second array that
- * does not exist until the first one (`carries`: sum = carry * 2^64 + low). Larger decimals are
- * summed in 128 bits, floats
+ * Integers and decimals of up to 18 digits are summed in 64 bits that wrap; each wrap is counted in a second array that
+ * does not exist until the first one (`carries`: sum = carry * 2^64 + low). Larger decimals are summed in 128 bits, floats
  * in double precision. */
 #include <math.h>
 

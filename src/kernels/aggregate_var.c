@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variance and standard deviation (Welford's updates; parts are joined as Chan, Golub and LeVeque
- * do), and the two
+/* Variance and standard deviation (Welford's updates; parts are joined as Chan, Golub and LeVeque do), and the two
  * aggregates of booleans. */
 #include <math.h>
 

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Key rows: the key columns of a row as a few 64-bit words that are equal if and only if the keys
- * are, with their hash.
+/* Key rows: the key columns of a row as a few 64-bit words that are equal if and only if the keys are, with their hash.
  *
- * Word 0 holds the null bits of the first 32 key columns (low half) and the row's 32-bit hash
- * (high half); more columns have
- * their null bits in words of their own behind it. Then one word for each column of up to 8 bytes
- * (and for decimals
- * of up to 18 digits), two for larger decimals, two for texts: the 16 bytes of the view. Of a text
- * over 12 bytes the
+ * Word 0 holds the null bits of the first 32 key columns (low half) and the row's 32-bit hash (high half); more columns have
+ * their null bits in words of their own behind it. Then one word for each column of up to 8 bytes (and for decimals
+ * of up to 18 digits), two for larger decimals, two for texts: the 16 bytes of the view. Of a text over 12 bytes the
  * second word is a place: here a pointer to its bytes, in row pages an offset (exec/row_page.h).
  * Null keys are equal to each other, all NaN are equal, -0.0 equals 0.0. */
 #ifndef GAR_KERNELS_HASH_ROWS_H
@@ -41,8 +37,7 @@ void gar_key_layout_destroy(struct gar_key_layout *layout);
 /* Rows that one call encodes at most. */
 #define GAR_KEY_ROWS 256
 
-/* Encode rows [first, first + count) of the key columns (any encodings); rows gets count *
- * layout->words words.
+/* Encode rows [first, first + count) of the key columns (any encodings); rows gets count * layout->words words.
  * Shape:   columns[layout->count] -> rows[count][words]; count <= GAR_KEY_ROWS
  * Owns:    borrows; long texts are pointed at in the columns' buffers
  * Threads: any */
@@ -67,8 +62,7 @@ GAR_INLINE bool gar_key_is_null(const uint64_t *row, int64_t column)
     return ((uint32_t)row[column >> 5] >> (column & 31)) & 1;
 }
 
-/* One fixed-width value of up to 8 bytes (or a decimal of up to 18 digits) as a word; rows [first,
- * first + count) of any
+/* One fixed-width value of up to 8 bytes (or a decimal of up to 18 digits) as a word; rows [first, first + count) of any
  * encoding. What lies under nulls gives 0. */
 void gar_key_load_words(const struct gar_column *column, int64_t first, int64_t count,
                         uint64_t *out);

@@ -15,8 +15,7 @@ struct gar_sort_entry {
  * 2^32 - 1.
  * Shape:   entries[count] in place; count >= 0
  * Threads: any; one call works on its own arrays
- * Cost:    only bytes that differ between keys cost a pass; large inputs are first split by their
- * highest byte, so that
+ * Cost:    only bytes that differ between keys cost a pass; large inputs are first split by their highest byte, so that
  *          the passes stay in cache */
 void gar_radix_sort(struct gar_sort_entry *entries, struct gar_sort_entry *scratch, int64_t count);
 

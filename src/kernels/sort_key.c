@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sort keys.
  *
- * A sorter holds fields, the parts of the bit string: FIXED fields of at most 64 bits (a column
- * whose range needs more
+ * A sorter holds fields, the parts of the bit string: FIXED fields of at most 64 bits (a column whose range needs more
  * is two of them), a NULL bit before texts that have nulls, and TEXT fields of any length. Levels
  * pack fields greedily into 64 bits. A
- * text takes what is left of its level in whole bytes, then four bits that say how many of those
- * bytes are the text's or
+ * text takes what is left of its level in whole bytes, then four bits that say how many of those bytes are the text's or
  * that it goes on; a text that goes on is followed 7 bytes at a time before the next level. */
 #include "kernels/sort_key.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sorting rows by columns.
  *
- * The keys of a row are seen as one long bit string whose order is the order wanted: fixed-width
- * values less the
+ * The keys of a row are seen as one long bit string whose order is the order wanted: fixed-width values less the
  * smallest of their column, in as few bits as the column's range needs, nulls as one more value at
  * the end they belong to, all
  * bits inverted for descending; texts byte by byte. A row's first 64 bits are its first-level key.
@@ -32,8 +31,7 @@ GAR_MUST_USE enum gar_status gar_sorter_new(const struct gar_sort_column *column
                                             struct gar_error *err);
 void gar_sorter_free(struct gar_sorter *sorter);
 
-/* First-level keys of rows [first, first + count): out[i] = {key, first + i}. Significant bits are
- * at the top. Threads: any
+/* First-level keys of rows [first, first + count): out[i] = {key, first + i}. Significant bits are at the top. Threads: any
  * number on one sorter. */
 void gar_sorter_fill(const struct gar_sorter *sorter, int64_t first, int64_t count,
                      struct gar_sort_entry *out);

@@ -3,10 +3,8 @@
  *
  * Each worker keeps, for every new group of its table, the row that made it (groups are numbered
  * in the order of their first rows, so
- * row g of the kept rows belongs to group g) and the row's place in the input. Units come to a
- * worker in ascending order,
- * so what it keeps is its first. Joining the workers takes the smaller place; the result is in the
- * order of the places.
+ * row g of the kept rows belongs to group g) and the row's place in the input. Units come to a worker in ascending order,
+ * so what it keeps is its first. Joining the workers takes the smaller place; the result is in the order of the places.
  *
  * Memory: keys and kept rows of every worker; once more all kept rows while they are joined.
  * Order: kept. */

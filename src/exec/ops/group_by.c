@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Aggregation, grouped and global.
  *
- * 1. Each worker evaluates keys and arguments, finds the groups of the rows in its own table and
- * updates dense
- *    accumulators, one aggregate after the other. Calls that need the same state over the same
- * argument share it.
- * 2. At the end the workers' tables are joined: few groups into the largest table, by one task;
- * many by hash
+ * 1. Each worker evaluates keys and arguments, finds the groups of the rows in its own table and updates dense
+ *    accumulators, one aggregate after the other. Calls that need the same state over the same argument share it.
+ * 2. At the end the workers' tables are joined: few groups into the largest table, by one task; many by hash
  *    partition, one task a partition, each into a table of its own.
  * 3. The result is read group by group from the joined tables.
  *
- * Memory: one key row and the accumulators a group and worker; the partitioned join holds both
- * sides once more.
+ * Memory: one key row and the accumulators a group and worker; the partitioned join holds both sides once more.
  * Order: none needed, none kept. */
 #include <string.h>
 

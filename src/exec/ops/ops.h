@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operators: what lowering builds pipelines of. Every constructor gives an object that the
- * query owns (it is freed
+/* The operators: what lowering builds pipelines of. Every constructor gives an object that the query owns (it is freed
  * with the query, also when the constructor fails after making it). Threads: all are made on the
  * thread that starts the query. */
 #ifndef GAR_EXEC_OPS_OPS_H
@@ -8,8 +7,7 @@
 
 #include "exec/exec_priv.h"
 
-/* A scan, opened. *out_scan (borrowed from the source) tells the schema of its batches and whether
- * it applies the whole
+/* A scan, opened. *out_scan (borrowed from the source) tells the schema of its batches and whether it applies the whole
  * filter itself. Errors: what the provider's open says. */
 GAR_MUST_USE enum gar_status gar_scan_source_new(struct gar_query *query,
                                                  struct gar_scan_provider *provider,
@@ -32,8 +30,7 @@ GAR_MUST_USE enum gar_status gar_project_new(struct gar_query *query,
 /* The end of the last pipeline: batches go to the consumer. */
 GAR_MUST_USE enum gar_status gar_result_sink_new(struct gar_query *query, struct gar_sink **out,
                                                  struct gar_error *err);
-/* Keeps batches and gives them again as a source (owned by the sink): between a limit and what
- * comes after it.
+/* Keeps batches and gives them again as a source (owned by the sink): between a limit and what comes after it.
  * Memory: all rows of the limit. Order: kept. */
 GAR_MUST_USE enum gar_status gar_collect_sink_new(struct gar_query *query,
                                                   struct gar_sink **out_sink,

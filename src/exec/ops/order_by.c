@@ -2,21 +2,15 @@
 /* Sort.
  *
  * 1. Workers keep the batches of their units with the computed keys.
- * 2. At the end the batches are put in the order of the input and every column is joined to one
- * (an item a column).
- * 3. First-level keys of all rows are written in chunks, with a histogram of their top bits (an
- * item a chunk).
- * 4. Chunks are scattered to buckets by those bits (an item a chunk), which keeps the order of
- * equal rows.
- * 5. Buckets are sorted on their own (an item some buckets). The result is gathered by the sorted
- * row numbers.
+ * 2. At the end the batches are put in the order of the input and every column is joined to one (an item a column).
+ * 3. First-level keys of all rows are written in chunks, with a histogram of their top bits (an item a chunk).
+ * 4. Chunks are scattered to buckets by those bits (an item a chunk), which keeps the order of equal rows.
+ * 5. Buckets are sorted on their own (an item some buckets). The result is gathered by the sorted row numbers.
  *
- * With a limit, each worker cuts its rows to the best `limit` whenever it has many more. Rows then
- * carry their
+ * With a limit, each worker cuts its rows to the best `limit` whenever it has many more. Rows then carry their
  * place in the input as a last key.
  *
- * Memory: all rows, twice while columns are joined, and 32 bytes a row for keys; with a limit a
- * few times the limit's
+ * Memory: all rows, twice while columns are joined, and 32 bytes a row for keys; with a limit a few times the limit's
  * rows. Order: stable. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two simplest sinks, whose batches come in order to the query role: the result stream, and a
- * list that a later
+/* The two simplest sinks, whose batches come in order to the query role: the result stream, and a list that a later
  * pipeline reads. */
 #include "base/alloc.h"
 #include "exec/ops/ops.h"

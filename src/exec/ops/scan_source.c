@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scans: units come from the provider in order; those that read are loaded on the IO pool a few
- * units ahead of the
+/* Scans: units come from the provider in order; those that read are loaded on the IO pool a few units ahead of the
  * workers, and given out in order once they are there.
  *
  * Memory: at most `ahead` loaded units, about AHEAD_BYTES where the scan knows the size of its

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing: batches come in order, are put together to about the rows that the format prefers,
- * encoded on compute
- * threads, several at once, and appended on the IO pool, one at a time and in order. The last
- * append is followed by
+/* Writing: batches come in order, are put together to about the rows that the format prefers, encoded on compute
+ * threads, several at once, and appended on the IO pool, one at a time and in order. The last append is followed by
  * finish, which publishes; its paths are the rows of the source.
  *
  * Memory: at most `pieces_max` pieces of preferred_rows rows are on their way; then the sink is
