@@ -190,6 +190,7 @@ static enum gar_status step(struct gar_job *job, int32_t worker, struct gar_erro
     if (status != GAR_OK) {
         return status;
     }
+    /* cppcheck-suppress nullPointer ; GAR_OK gives a batch */
     if (batch->selected == 0) {
         gar_batch_unref(batch);
         return GAR_OK;

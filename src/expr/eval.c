@@ -214,7 +214,7 @@ static enum gar_status store_text(struct output *output, const struct gar_reg *r
 
 static void store_bools(struct output *output, const struct gar_reg *reg, int64_t at, int64_t n)
 {
-    uint64_t words[GAR_VECTOR_WORDS];
+    uint64_t words[GAR_VECTOR_WORDS] = {0};
     for (int64_t w = 0; w < gar_words(n); w++) {
         words[w] = gar_bool_word(reg, w) & gar_word_mask(n, w);
     }
