@@ -409,13 +409,23 @@ static bool put_time(struct fill *f, PyObject *value, int64_t i)
     return clock_of(value, (int64_t *)f->parts.values + i);
 }
 
-static bool micros_of_delta(PyObject *value, int64_t *out)
+/* A number that an object has under an interned name. */
+static bool get_part(PyObject *value, PyObject *name, int64_t *out)
+{
+    PyObject *number = PyObject_GetAttr(value, name);
+    *out = number != NULL ? PyLong_AsLongLong(number) : -1;
+    Py_XDECREF(number);
+    return *out != -1 || PyErr_Occurred() == NULL;
+}
+
+static bool micros_of_delta(const struct gar_state *state, PyObject *value, int64_t *out)
 {
     int64_t days = 0;
     int64_t seconds = 0;
     int64_t micros = 0;
-    const bool ok = get_number(value, "days", &days) && get_number(value, "seconds", &seconds) &&
-                    get_number(value, "microseconds", &micros);
+    const bool ok = get_part(value, state->known.days, &days) &&
+                    get_part(value, state->known.seconds, &seconds) &&
+                    get_part(value, state->known.microseconds, &micros);
     /* timedelta allows 10^9 days: beyond int64 microseconds from 1.06 * 10^8 days on */
     if (ok && (__builtin_mul_overflow(days, INT64_C(86400000000), out) ||
                __builtin_add_overflow(*out, seconds * 1000000 + micros, out))) {
@@ -427,42 +437,26 @@ static bool micros_of_delta(PyObject *value, int64_t *out)
 
 static bool put_timedelta(struct fill *f, PyObject *value, int64_t i)
 {
-    return micros_of_delta(value, (int64_t *)f->parts.values + i);
+    return micros_of_delta(f->state, value, (int64_t *)f->parts.values + i);
 }
 
-/* Microseconds that the zone of an aware datetime is ahead of UTC; 0 and *is_aware false for a naive one. */
-static bool utc_offset_of(PyObject *value, bool *is_aware, int64_t *micros)
-{
-    PyObject *offset = PyObject_CallMethod(value, "utcoffset", NULL);
-    if (offset == NULL) {
-        return false;
-    }
-    *is_aware = offset != Py_None;
-    *micros = 0;
-    const bool ok = !*is_aware || micros_of_delta(offset, micros);
-    Py_DECREF(offset);
-    return ok;
-}
-
+/* Python's own subtraction takes the offset of an aware datetime into account. */
 static bool put_datetime(struct fill *f, PyObject *value, int64_t i)
 {
-    int64_t days = 0;
-    int64_t clock = 0;
-    int64_t offset = 0;
-    bool is_aware = false;
-    if (!ordinal_of(value, &days) || !clock_of(value, &clock) ||
-        !utc_offset_of(value, &is_aware, &offset)) {
+    const struct known_objects *known = &f->state->known;
+    PyObject *since = PyNumber_Subtract(value, f->zone != NULL ? known->epoch_utc : known->epoch);
+    if (since == NULL) {
+        if (PyErr_ExceptionMatches(PyExc_TypeError)) {
+            raise_text(f->state, GAR_ERR_TYPE,
+                       "datetimes with and without a time zone in one column (row %lld); give all "
+                       "of them a zone or none",
+                       (long long)i);
+        }
         return false;
     }
-    if (is_aware != (f->zone != NULL)) {
-        raise_text(f->state, GAR_ERR_TYPE,
-                   "datetimes with and without a time zone in one column (row %lld); give all of "
-                   "them a zone or none",
-                   (long long)i);
-        return false;
-    }
-    ((int64_t *)f->parts.values)[i] = days * INT64_C(86400000000) + clock - offset;
-    return true;
+    const bool ok = micros_of_delta(f->state, since, (int64_t *)f->parts.values + i);
+    Py_DECREF(since);
+    return ok;
 }
 
 /* ---- decimals --------------------------------------------------------------------------------------------------------- */

@@ -44,13 +44,19 @@ struct drop_list;
 
 /* Python objects that conversions need, fetched at first use. */
 struct known_objects {
-    PyObject *date;      /* datetime.date */
-    PyObject *datetime;  /* datetime.datetime */
-    PyObject *time;      /* datetime.time */
-    PyObject *timedelta; /* datetime.timedelta */
-    PyObject *timezone;  /* datetime.timezone */
-    PyObject *utc;       /* datetime.timezone.utc */
-    PyObject *decimal;   /* decimal.Decimal */
+    PyObject *date;        /* datetime.date */
+    PyObject *datetime;    /* datetime.datetime */
+    PyObject *time;        /* datetime.time */
+    PyObject *timedelta;   /* datetime.timedelta */
+    PyObject *timezone;    /* datetime.timezone */
+    PyObject *utc;         /* datetime.timezone.utc */
+    PyObject *decimal;     /* decimal.Decimal */
+    PyObject *fromordinal; /* datetime.date.fromordinal */
+    PyObject *epoch;       /* datetime.datetime(1970, 1, 1) */
+    PyObject *epoch_utc;   /* the same with zone UTC */
+    PyObject *days;        /* the names of timedelta's parts */
+    PyObject *seconds;
+    PyObject *microseconds;
 };
 
 #define ERROR_CLASSES_MAX 32

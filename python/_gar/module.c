@@ -34,16 +34,35 @@ static bool fetch(PyObject *from, const char *name, PyObject **slot)
 bool load_datetime(struct gar_state *state)
 {
     struct known_objects *known = &state->known;
-    if (known->utc != NULL) {
+    if (known->microseconds != NULL) {
         return true;
     }
     PyObject *datetime = PyImport_ImportModule("datetime");
-    const bool ok =
+    bool ok =
         fetch(datetime, "date", &known->date) && fetch(datetime, "datetime", &known->datetime) &&
         fetch(datetime, "time", &known->time) && fetch(datetime, "timedelta", &known->timedelta) &&
-        fetch(datetime, "timezone", &known->timezone) && fetch(known->timezone, "utc", &known->utc);
+        fetch(datetime, "timezone", &known->timezone) &&
+        fetch(known->timezone, "utc", &known->utc) &&
+        fetch(known->date, "fromordinal", &known->fromordinal);
     Py_XDECREF(datetime);
-    return ok;
+    if (ok && known->epoch == NULL) {
+        known->epoch = PyObject_CallFunction(known->datetime, "iii", 1970, 1, 1);
+    }
+    if (ok && known->epoch_utc == NULL) {
+        known->epoch_utc =
+            PyObject_CallFunction(known->datetime, "iiiiiiiO", 1970, 1, 1, 0, 0, 0, 0, known->utc);
+    }
+    ok = ok && known->epoch != NULL && known->epoch_utc != NULL;
+    if (ok && known->days == NULL) {
+        known->days = PyUnicode_InternFromString("days");
+    }
+    if (ok && known->seconds == NULL) {
+        known->seconds = PyUnicode_InternFromString("seconds");
+    }
+    if (ok && known->days != NULL && known->seconds != NULL) {
+        known->microseconds = PyUnicode_InternFromString("microseconds");
+    }
+    return ok && known->microseconds != NULL;
 }
 
 bool load_decimal(struct gar_state *state)
@@ -292,6 +311,12 @@ static int clear_module(PyObject *module)
     Py_CLEAR(state->known.timezone);
     Py_CLEAR(state->known.utc);
     Py_CLEAR(state->known.decimal);
+    Py_CLEAR(state->known.fromordinal);
+    Py_CLEAR(state->known.epoch);
+    Py_CLEAR(state->known.epoch_utc);
+    Py_CLEAR(state->known.days);
+    Py_CLEAR(state->known.seconds);
+    Py_CLEAR(state->known.microseconds);
     return 0;
 }
 

@@ -129,8 +129,12 @@ static PyObject *make_date(const struct reader *r, int64_t i)
 {
     int32_t days;
     memcpy(&days, (const uint8_t *)r->values + i * 4, sizeof days);
-    return PyObject_CallMethod(r->state->known.date, "fromordinal", "L",
-                               (long long)days + EPOCH_ORDINAL);
+    PyObject *ordinal = PyLong_FromLongLong((long long)days + EPOCH_ORDINAL);
+    PyObject *date = ordinal != NULL
+                         ? PyObject_CallFunctionObjArgs(r->state->known.fromordinal, ordinal, NULL)
+                         : NULL;
+    Py_XDECREF(ordinal);
+    return date;
 }
 
 /* Ticks to whole seconds and microseconds. False when nanoseconds would be lost. */

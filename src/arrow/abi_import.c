@@ -283,24 +283,47 @@ static enum gar_status import_converted(const struct import *in, const struct sp
 
 /* ---- text ---- */
 
-/* The view of `size` (<= 12) bytes; reads 12 bytes when so many are there. */
-static struct gar_string_view short_view(const uint8_t *bytes, int32_t size, bool has_12)
+/* Bits of the first 8 and of the next 4 inline bytes that a text of so many bytes uses. */
+static const uint64_t low_masks[GAR_VIEW_INLINE_BYTES + 1] = {
+    0,
+    UINT64_C(0xff),
+    UINT64_C(0xffff),
+    UINT64_C(0xffffff),
+    UINT64_C(0xffffffff),
+    UINT64_C(0xffffffffff),
+    UINT64_C(0xffffffffffff),
+    UINT64_C(0xffffffffffffff),
+    UINT64_MAX,
+    UINT64_MAX,
+    UINT64_MAX,
+    UINT64_MAX,
+    UINT64_MAX,
+};
+static const uint32_t high_masks[GAR_VIEW_INLINE_BYTES + 1] = {
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xffff, 0xffffff, UINT32_MAX};
+#define HIGH_BITS UINT64_C(0x8080808080808080)
+
+/* The view of `size` (0..12) bytes; reads 12 bytes when so many are there. */
+GAR_INLINE struct gar_string_view short_view(const uint8_t *bytes, int32_t size, bool has_12)
 {
     struct gar_string_view v;
-    if (!has_12) {
+    if (GAR_UNLIKELY(!has_12)) {
         return gar_view_make(bytes, size, 0, 0);
     }
-    uint64_t low = gar_load_u64(bytes);
-    uint32_t high = gar_load_u32(bytes + 8);
-    if (size < 8) {
-        low &= (UINT64_C(1) << (8 * size)) - 1;
-        high = 0;
-    } else {
-        high = size < 12 ? high & ((UINT32_C(1) << (8 * (size - 8))) - 1) : high;
-    }
+    const uint64_t low = gar_load_u64(bytes) & low_masks[size];
+    const uint32_t high = gar_load_u32(bytes + 8) & high_masks[size];
     v.size = size;
     memcpy(v.inlined, &low, sizeof low);
     memcpy(v.inlined + 8, &high, sizeof high);
+    return v;
+}
+
+/* The view of a text of more than 12 bytes. */
+GAR_INLINE struct gar_string_view far_view(const uint8_t *bytes, int32_t size, int32_t buffer,
+                                           int32_t offset)
+{
+    struct gar_string_view v = {.size = size, .far = {.buffer = buffer, .offset = offset}};
+    memcpy(v.far.prefix, bytes, sizeof v.far.prefix);
     return v;
 }
 
@@ -380,9 +403,10 @@ static bool whole_is_utf8(const uint8_t *data, int64_t begin, int64_t end)
     return end == begin || gar_utf8_valid(data + begin, end - begin);
 }
 
-static enum gar_status fill_views(struct text_import *t, const struct span *s, const void *offsets,
-                                  int32_t width, const struct gar_column_parts *parts,
-                                  struct gar_error *err)
+/* One loop for each width of the offsets, with and without nulls: the flags are constants where it is called. */
+GAR_INLINE enum gar_status fill_views_as(struct text_import *t, const struct span *s,
+                                         const void *offsets, const struct gar_column_parts *parts,
+                                         struct gar_error *err, int32_t width, bool with_nulls)
 {
     struct gar_string_view *views = (struct gar_string_view *)(void *)parts->values->data;
     const int64_t first = offset_at(offsets, width, s->start);
@@ -392,28 +416,38 @@ static enum gar_status fill_views(struct text_import *t, const struct span *s, c
     for (int64_t i = 0; i < s->length; i++) {
         const int64_t end = offset_at(offsets, width, s->start + i + 1);
         const int64_t size = end - begin;
-        const uint8_t *bytes = size > 0 ? t->data + begin : (const uint8_t *)"";
-        if (row_is_null(parts, i)) {
+        const uint8_t *bytes = t->data + begin;
+        if (size <= 0 || (with_nulls && row_is_null(parts, i))) {
             memset(&views[i], 0, sizeof views[i]);
+            begin = end;
+            continue;
+        }
+        if (is_string && (all_good ? (bytes[0] & 0xC0u) == 0x80u ||
+                                         (end < t->end && (t->data[end] & 0xC0u) == 0x80u)
+                                   : !gar_utf8_valid(bytes, size))) {
+            return bad_utf8(err, i);
+        }
+        if (size <= GAR_VIEW_INLINE_BYTES) {
+            views[i] = short_view(bytes, (int32_t)size, t->end - begin >= GAR_VIEW_INLINE_BYTES);
         } else {
-            if (is_string && size > 0 &&
-                (all_good ? (bytes[0] & 0xC0u) == 0x80u ||
-                                (end < t->end && (t->data[end] & 0xC0u) == 0x80u)
-                          : !gar_utf8_valid(bytes, size))) {
-                return bad_utf8(err, i);
-            }
-            if (size <= GAR_VIEW_INLINE_BYTES) {
-                views[i] = short_view(bytes, (int32_t)size,
-                                      size > 0 && t->end - begin >= GAR_VIEW_INLINE_BYTES);
-            } else {
-                GAR_TRY(cover(t, begin, size, err));
-                views[i] =
-                    gar_view_make(bytes, (int32_t)size, t->count - 1, (int32_t)(begin - t->base));
-            }
+            GAR_TRY(cover(t, begin, size, err));
+            views[i] = far_view(bytes, (int32_t)size, t->count - 1, (int32_t)(begin - t->base));
         }
         begin = end;
     }
     return GAR_OK;
+}
+
+static enum gar_status fill_views(struct text_import *t, const struct span *s, const void *offsets,
+                                  int32_t width, const struct gar_column_parts *parts,
+                                  struct gar_error *err)
+{
+    if (width == 4) {
+        return parts->validity != NULL ? fill_views_as(t, s, offsets, parts, err, 4, true)
+                                       : fill_views_as(t, s, offsets, parts, err, 4, false);
+    }
+    return parts->validity != NULL ? fill_views_as(t, s, offsets, parts, err, 8, true)
+                                   : fill_views_as(t, s, offsets, parts, err, 8, false);
 }
 
 /* Moves the buffers made so far into parts (kept for clean-up on failure too). */
@@ -482,7 +516,7 @@ enum view_fault { VIEW_GOOD, VIEW_UNTIDY, VIEW_OUTSIDE, VIEW_NOT_UTF8 };
 
 /* UNTIDY: right bytes, but padding or prefix differ from what equality relies on. */
 static enum view_fault judge_view(const struct gar_string_view *v,
-                                  const struct gar_column_parts *parts)
+                                  const struct gar_column_parts *parts, bool good_data)
 {
     if (v->size < 0) {
         return VIEW_OUTSIDE;
@@ -492,10 +526,6 @@ static enum view_fault judge_view(const struct gar_string_view *v,
     if (v->size <= GAR_VIEW_INLINE_BYTES) {
         const struct gar_string_view tidy = short_view(v->inlined, v->size, true);
         fault = memcmp(&tidy, v, sizeof tidy) == 0 ? VIEW_GOOD : VIEW_UNTIDY;
-        const uint64_t bits = gar_load_u64(tidy.inlined) | gar_load_u32(tidy.inlined + 8);
-        if ((bits & UINT64_C(0x8080808080808080)) == 0) {
-            return fault; /* ASCII */
-        }
     } else {
         if (v->far.buffer < 0 || v->far.buffer >= parts->data_count || v->far.offset < 0) {
             return VIEW_OUTSIDE;
@@ -506,6 +536,12 @@ static enum view_fault judge_view(const struct gar_string_view *v,
         }
         bytes = buffer->data + v->far.offset;
         fault = memcmp(bytes, v->far.prefix, sizeof v->far.prefix) == 0 ? VIEW_GOOD : VIEW_UNTIDY;
+        if (good_data) {
+            const int64_t end = (int64_t)v->far.offset + v->size;
+            const bool cut = (bytes[0] & 0xC0u) == 0x80u ||
+                             (end < buffer->size && (buffer->data[end] & 0xC0u) == 0x80u);
+            return cut ? VIEW_NOT_UTF8 : fault;
+        }
     }
     return parts->type.id == GAR_STRING && !gar_utf8_valid(bytes, v->size) ? VIEW_NOT_UTF8 : fault;
 }
@@ -562,6 +598,35 @@ static enum gar_status share_view_data(const struct import *in, const struct Arr
     return GAR_OK;
 }
 
+/* A short ASCII text (or any short binary) with nothing behind its end: good without a closer look. */
+GAR_INLINE bool is_plain_short(const uint8_t *view, uint64_t forbidden)
+{
+    int32_t size;
+    memcpy(&size, view, sizeof size);
+    if ((uint32_t)size > GAR_VIEW_INLINE_BYTES) {
+        return false;
+    }
+    const uint64_t low = gar_load_u64(view + 4);
+    const uint32_t high = gar_load_u32(view + 12);
+    return ((low & (~low_masks[size] | forbidden)) |
+            (high & (~high_masks[size] | (uint32_t)forbidden))) == 0;
+}
+
+/* Is each data buffer well-formed as a whole? Then a far text only needs to start and end between characters. Not asked
+ * where the buffers hold much more than the rows can use. */
+static bool data_is_utf8(const struct gar_column_parts *parts)
+{
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < parts->data_count; i++) {
+        bytes += parts->data[i]->size;
+    }
+    bool good = parts->type.id == GAR_STRING && bytes / 64 <= parts->length;
+    for (int32_t i = 0; good && i < parts->data_count; i++) {
+        good = gar_utf8_valid(parts->data[i]->data, parts->data[i]->size);
+    }
+    return good;
+}
+
 static enum gar_status import_views(const struct import *in, const struct span *s,
                                     struct gar_column_parts *parts, struct gar_error *err)
 {
@@ -574,10 +639,15 @@ static enum gar_status import_views(const struct import *in, const struct span *
     const uint8_t *from =
         (const uint8_t *)data + s->start * (int64_t)sizeof(struct gar_string_view);
     bool tidy = is_aligned(data, (int32_t)sizeof(int64_t));
+    const bool good_data = data_is_utf8(parts);
+    const uint64_t forbidden = parts->type.id == GAR_STRING ? HIGH_BITS : 0;
     for (int64_t i = 0; i < s->length; i++) {
         struct gar_string_view v;
+        if (is_plain_short(from + i * (int64_t)sizeof v, forbidden)) {
+            continue;
+        }
         memcpy(&v, from + i * (int64_t)sizeof v, sizeof v);
-        const enum view_fault fault = judge_view(&v, parts);
+        const enum view_fault fault = judge_view(&v, parts, good_data);
         if (fault != VIEW_GOOD) {
             tidy = false;
             if (fault != VIEW_UNTIDY && !row_is_null(parts, i)) {

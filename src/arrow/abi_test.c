@@ -166,6 +166,14 @@ static void lies_are_refused(void **state)
     struct gar_string_view view = gar_view_make((const uint8_t *)"abcdefghijklmnop", 16, 0, 0);
     const void *view_buffers[] = {NULL, &view, "abcdefghij", sizes};
     assert_refused("vu", 1, 4, view_buffers, "outside");
+    const char umlauts[] = "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4";
+    const int64_t umlaut_sizes[] = {16};
+    struct gar_string_view cut = gar_view_make((const uint8_t *)umlauts + 1, 14, 0, 1);
+    assert_refused("vu", 1, 4, (const void *[]){NULL, &cut, umlauts, umlaut_sizes}, "UTF-8");
+    cut = gar_view_make((const uint8_t *)umlauts, 13, 0, 0);
+    assert_refused("vu", 1, 4, (const void *[]){NULL, &cut, umlauts, umlaut_sizes}, "UTF-8");
+    cut = gar_view_make((const uint8_t *)"ab\xff", 3, 0, 0);
+    assert_refused("vu", 1, 4, (const void *[]){NULL, &cut, umlauts, umlaut_sizes}, "UTF-8");
     view.far.buffer = 1;
     assert_refused("vu", 1, 4, view_buffers, "outside");
     const gar_i128 big = 1000;
