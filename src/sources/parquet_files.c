@@ -187,9 +187,11 @@ static enum gar_status match_column(const struct gar_parquet_inputs *inputs,
                                         "give schema= to read it as nulls",
                                         input->path, wanted->name, inputs->items[0].path);
     }
-    if (gar_type_equal(have->fields[column].type, wanted->type) ||
+    const bool is_text_as_binary =
+        is_given && have->fields[column].type.id == GAR_STRING && wanted->type.id == GAR_BINARY;
+    if (gar_type_equal(have->fields[column].type, wanted->type) || is_text_as_binary ||
         input->file->columns[column].unsupported != NULL) {
-        return GAR_OK;
+        return GAR_OK; /* the reader itself gives strings as binary, without looking at UTF-8 */
     }
     if (!is_given) {
         char a[64];

@@ -277,10 +277,13 @@ static enum gar_status start_decoding(struct scan *scan, struct gar_unit *unit,
                                       struct gar_error *err)
 {
     const struct gar_parquet_input *input = input_of(scan, unit);
+    const struct gar_schema *schema = scan->provider->base.schema;
     GAR_TRY(take_decoder(scan, &unit->decoder, err));
-    const struct gar_parquet_reader_options options = {.scratch = unit->decoder->scratch};
     for (int64_t i = 0; i < scan->needed_count; i++) {
         const int64_t column = input->columns[scan->needed[i]];
+        const struct gar_parquet_reader_options options = {
+            .scratch = unit->decoder->scratch,
+            .as_binary = schema->fields[scan->needed[i]].type.id == GAR_BINARY};
         if (column >= 0) {
             GAR_TRY(gar_parquet_reader_new(input->file, unit->row_group, column,
                                            unit->places[i].buffer, unit->places[i].offset, &options,

@@ -58,6 +58,12 @@ static enum gar_status start_reader(struct gar_parquet_reader *reader,
                                     const struct gar_parquet_reader_options *options,
                                     struct gar_error *err)
 {
+    if (options != NULL && options->as_binary && reader->column->conversion == PARQUET_TEXT) {
+        reader->as_binary = *reader->column;
+        reader->as_binary.type = gar_type_of(GAR_BINARY);
+        reader->as_binary.conversion = PARQUET_BYTES;
+        reader->column = &reader->as_binary;
+    }
     reader->scratch = options == NULL ? NULL : options->scratch;
     if (reader->scratch == NULL) {
         GAR_TRY(gar_parquet_scratch_new(reader->memory, &reader->own_scratch, err));

@@ -76,6 +76,7 @@ struct parquet_text {
 struct gar_parquet_reader {
     struct gar_parquet_file *file; /* a reference is held */
     const struct gar_parquet_column *column;
+    struct gar_parquet_column as_binary; /* what column points to when it is read as another type */
     const struct gar_parquet_chunk *chunk;
     int64_t row_group;
     struct gar_buffer *data;                 /* a reference is held */

@@ -265,7 +265,11 @@ static enum gar_status encode_chunk(struct chunk_encode *e, struct parquet_encod
             gar_parquet_dictionary_make(e->dense, bytes_max, e->memory, &e->dictionary, e->err));
     }
     if (!options->no_statistics) {
-        GAR_TRY(gar_parquet_statistics_make(e->dense, &out->statistics, e->err));
+        const uint32_t *const firsts =
+            e->dictionary.entries > 0 ? (const uint32_t *)(const void *)e->dictionary.firsts->data
+                                      : NULL;
+        GAR_TRY(gar_parquet_statistics_make(e->dense, firsts, e->dictionary.entries,
+                                            &out->statistics, e->err));
     }
     return encode_pages(e, out);
 }

@@ -119,15 +119,17 @@ static bool is_less(const struct parquet_slice *a, const struct parquet_slice *b
     return order != 0 ? order < 0 : a->bytes < b->bytes;
 }
 
-static void bounds_text(const struct parquet_dense *dense, struct parquet_statistics *out)
+static void bounds_text(const struct parquet_dense *dense, const uint32_t *numbers, int64_t count,
+                        struct parquet_statistics *out)
 {
     const struct parquet_slice *const slices =
         (const struct parquet_slice *)(const void *)dense->values->data;
     const struct parquet_slice *low = slices;
     const struct parquet_slice *high = slices;
-    for (int64_t i = 1; i < dense->count; i++) {
-        low = is_less(&slices[i], low) ? &slices[i] : low;
-        high = is_less(high, &slices[i]) ? &slices[i] : high;
+    for (int64_t i = 1; i < (numbers != NULL ? count : dense->count); i++) {
+        const struct parquet_slice *const slice = &slices[numbers != NULL ? numbers[i] : i];
+        low = is_less(slice, low) ? slice : low;
+        high = is_less(high, slice) ? slice : high;
     }
     if (low->bytes > TEXT_BYTES_MAX || high->bytes > TEXT_BYTES_MAX) {
         return;
@@ -138,6 +140,7 @@ static void bounds_text(const struct parquet_dense *dense, struct parquet_statis
 }
 
 enum gar_status gar_parquet_statistics_make(const struct parquet_dense *dense,
+                                            const uint32_t *numbers, int64_t count,
                                             struct parquet_statistics *out, struct gar_error *err)
 {
     *out = (struct parquet_statistics){0};
@@ -152,7 +155,7 @@ enum gar_status gar_parquet_statistics_make(const struct parquet_dense *dense,
     case GAR_PARQUET_FLOAT: bounds_f32(dense, out); break;
     case GAR_PARQUET_DOUBLE: bounds_f64(dense, out); break;
     case GAR_PARQUET_FIXED: bounds_fixed(dense, out); break;
-    case GAR_PARQUET_BYTE_ARRAY: bounds_text(dense, out); break;
+    case GAR_PARQUET_BYTE_ARRAY: bounds_text(dense, numbers, count, out); break;
     case GAR_PARQUET_INT96: break;
     }
     if (out->min.failed || out->max.failed) {

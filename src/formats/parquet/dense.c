@@ -89,8 +89,10 @@ void gar_parquet_dense_destroy(struct parquet_dense *dense)
     gar_buffer_unref(dense->values);
     for (int64_t i = 0; i < dense->held_count; i++) {
         gar_column_unref(dense->held[i]);
+        gar_column_unref(dense->sources[i]);
     }
     gar_free(dense->held);
+    gar_free(dense->sources);
     *dense = (struct parquet_dense){0};
 }
 
@@ -228,12 +230,14 @@ static enum gar_status flatten_all(struct gar_batch *const *batches, int64_t cou
                                    struct gar_error *err)
 {
     dense->held = gar_calloc(count, (int64_t)sizeof *dense->held);
-    if (dense->held == NULL) {
+    dense->sources = gar_calloc(count, (int64_t)sizeof *dense->sources);
+    if (dense->held == NULL || dense->sources == NULL) {
         return gar_error_nomem(err, count * (int64_t)sizeof *dense->held);
     }
     int64_t nulls = 0;
     for (int64_t i = 0; i < count; i++) {
         GAR_TRY(gar_column_flatten(batches[i]->columns[number], memory, &dense->held[i], err));
+        dense->sources[i] = gar_column_ref(batches[i]->columns[number]);
         dense->held_count = i + 1;
         dense->rows += dense->held[i]->length;
         nulls += dense->type.id == GAR_NULL ? dense->held[i]->length

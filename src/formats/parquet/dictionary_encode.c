@@ -5,6 +5,7 @@
  * they were. It gives up when a first sample is mostly distinct or when the entries grow too large. */
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/hash.h"
 #include "formats/parquet/encode_priv.h"
 
@@ -109,38 +110,100 @@ static enum gar_status add_entry(const struct parquet_dense *dense, int64_t valu
                : GAR_OK;
 }
 
-static enum gar_status fill(const struct parquet_dense *dense, int64_t bytes_max,
-                            struct gar_memory *memory, struct parquet_dictionary *dictionary,
-                            struct table *table, struct gar_error *err)
+/* A dictionary being filled. */
+struct filling {
+    const struct parquet_dense *dense;
+    struct parquet_dictionary *dictionary;
+    struct gar_memory *memory;
+    struct table table;
+    int64_t bytes_max;
+    int64_t at;      /* dense values that have their code */
+    bool is_useless; /* given up */
+};
+
+/* The entry of dense value i, added if it is new. */
+static enum gar_status find_entry(struct filling *f, int64_t i, uint32_t *out,
+                                  struct gar_error *err)
 {
-    uint32_t *const codes = (uint32_t *)(void *)dictionary->codes->data;
-    for (int64_t i = 0; i < dense->count; i++) {
-        if (i == SAMPLE_VALUES && dictionary->entries * 100 > i * SAMPLE_DISTINCT_MAX) {
-            dictionary->entries = 0;
-            return GAR_OK;
-        }
-        const uint32_t *const slots = (const uint32_t *)(const void *)table->slots->data;
-        const uint64_t mask = (uint64_t)(table->slot_count - 1);
-        uint64_t slot = hash_value(dense, i) & mask;
-        const uint32_t *const firsts = (const uint32_t *)(const void *)dictionary->firsts->data;
-        while (slots[slot] != 0 && !equal_values(dense, firsts[slots[slot] - 1], i)) {
-            slot = (slot + 1) & mask;
-        }
-        if (slots[slot] != 0) {
-            codes[i] = slots[slot] - 1;
+    uint32_t *const slots = (uint32_t *)(void *)f->table.slots->data;
+    const uint32_t *const firsts = (const uint32_t *)(const void *)f->dictionary->firsts->data;
+    const uint64_t mask = (uint64_t)(f->table.slot_count - 1);
+    uint64_t slot = hash_value(f->dense, i) & mask;
+    while (slots[slot] != 0 && !equal_values(f->dense, firsts[slots[slot] - 1], i)) {
+        slot = (slot + 1) & mask;
+    }
+    if (slots[slot] != 0) {
+        *out = slots[slot] - 1;
+        return GAR_OK;
+    }
+    *out = (uint32_t)f->dictionary->entries;
+    slots[slot] = *out + 1;
+    GAR_TRY(add_entry(f->dense, i, f->memory, f->dictionary, &f->table, err));
+    f->is_useless = f->is_useless || f->dictionary->bytes > f->bytes_max;
+    return GAR_OK;
+}
+
+/* After each value: a sample that is mostly distinct ends it. */
+static void advance(struct filling *f)
+{
+    f->at++;
+    if (f->at == SAMPLE_VALUES && f->dictionary->entries * 100 > f->at * SAMPLE_DISTINCT_MAX) {
+        f->is_useless = true;
+    }
+}
+
+static enum gar_status fill_flat(struct filling *f, int64_t count, struct gar_error *err)
+{
+    uint32_t *const codes = (uint32_t *)(void *)f->dictionary->codes->data;
+    for (int64_t i = 0; i < count && !f->is_useless; i++) {
+        GAR_TRY(find_entry(f, f->at, &codes[f->at], err));
+        advance(f);
+    }
+    return GAR_OK;
+}
+
+/* Rows of a DICTIONARY column: each of its codes is looked up once. */
+static enum gar_status fill_coded(struct filling *f, const struct gar_column *source,
+                                  struct gar_error *err)
+{
+    struct gar_buffer *map = NULL;
+    GAR_TRY(gar_buffer_new(f->memory, source->dictionary->length * (int64_t)sizeof(uint32_t), &map,
+                           err));
+    uint32_t *const known = (uint32_t *)(void *)map->data;
+    memset(known, 0xff, (size_t)map->size);
+    uint32_t *const codes = (uint32_t *)(void *)f->dictionary->codes->data;
+    const uint32_t *const from = source->values;
+    enum gar_status status = GAR_OK;
+    for (int64_t row = 0; row < source->length && !f->is_useless && status >= 0; row++) {
+        if (source->validity != NULL &&
+            !gar_bit_get(source->validity, source->validity_offset + row)) {
             continue;
         }
-        codes[i] = (uint32_t)dictionary->entries;
-        ((uint32_t *)(void *)table->slots->data)[slot] = (uint32_t)dictionary->entries + 1;
-        GAR_TRY(add_entry(dense, i, memory, dictionary, table, err));
-        if (dictionary->bytes > bytes_max) {
-            dictionary->entries = 0;
-            return GAR_OK;
+        uint32_t *const entry = &known[from[row]];
+        if (GAR_UNLIKELY(*entry == UINT32_MAX)) {
+            status = find_entry(f, f->at, entry, err);
+        }
+        codes[f->at] = *entry;
+        advance(f);
+    }
+    gar_buffer_unref(map);
+    return status;
+}
+
+static enum gar_status fill(struct filling *f, struct gar_error *err)
+{
+    const struct parquet_dense *const dense = f->dense;
+    for (int64_t i = 0; i < dense->held_count && !f->is_useless; i++) {
+        const struct gar_column *const source = dense->sources[i];
+        if (source->encoding == GAR_DICTIONARY && source->dictionary->length <= source->length) {
+            GAR_TRY(fill_coded(f, source, err));
+        } else {
+            GAR_TRY(fill_flat(f, source->length - gar_column_null_count(dense->held[i]), err));
         }
     }
     /* An entry that is hardly ever used again costs its bytes and a code. */
-    if (dictionary->entries * 100 > dense->count * SAMPLE_DISTINCT_MAX) {
-        dictionary->entries = 0;
+    if (f->is_useless || f->dictionary->entries * 100 > dense->count * SAMPLE_DISTINCT_MAX) {
+        f->dictionary->entries = 0;
     }
     return GAR_OK;
 }
@@ -153,7 +216,9 @@ enum gar_status gar_parquet_dictionary_make(const struct parquet_dense *dense, i
     if (dense->count == 0 || dense->type.id == GAR_BOOL || dense->count > UINT32_MAX - 1) {
         return GAR_OK;
     }
-    struct table table = {.slot_count = SLOTS_FIRST};
+    struct filling f = {
+        .dense = dense, .dictionary = out, .memory = memory, .bytes_max = bytes_max};
+    f.table.slot_count = SLOTS_FIRST;
     enum gar_status status =
         gar_buffer_new(memory, dense->count * (int64_t)sizeof(uint32_t), &out->codes, err);
     if (status >= 0) {
@@ -161,12 +226,12 @@ enum gar_status gar_parquet_dictionary_make(const struct parquet_dense *dense, i
     }
     if (status >= 0) {
         status = gar_buffer_new_zeroed(memory, SLOTS_FIRST * (int64_t)sizeof(uint32_t),
-                                       &table.slots, err);
+                                       &f.table.slots, err);
     }
     if (status >= 0) {
-        status = fill(dense, bytes_max, memory, out, &table, err);
+        status = fill(&f, err);
     }
-    gar_buffer_unref(table.slots);
+    gar_buffer_unref(f.table.slots);
     if (status < 0) {
         gar_parquet_dictionary_destroy(out);
     }

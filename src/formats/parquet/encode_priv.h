@@ -34,6 +34,7 @@ struct parquet_dense {
     struct gar_buffer *validity; /* owned; NULL when there are no nulls */
     struct gar_buffer *values;   /* owned; count values */
     struct gar_column **held;    /* owned references that slices point into */
+    struct gar_column **sources; /* owned references: the same rows as they came */
     int64_t held_count;
 };
 
@@ -80,7 +81,9 @@ struct parquet_statistics {
     bool has_bounds;
 };
 
+/* numbers: the dense values that show every distinct one, count of them; NULL: look at all. */
 GAR_MUST_USE enum gar_status gar_parquet_statistics_make(const struct parquet_dense *dense,
+                                                         const uint32_t *numbers, int64_t count,
                                                          struct parquet_statistics *out,
                                                          struct gar_error *err);
 void gar_parquet_statistics_destroy(struct parquet_statistics *statistics);

@@ -296,6 +296,43 @@ static void test_encodings_of_columns(void **state)
     gar_schema_unref(schema);
 }
 
+/* A DICTIONARY column with repeated entries and nulls, as files give it. */
+static void test_dictionary_input(void **state)
+{
+    (void)state;
+    enum { ROWS = 1000, ENTRIES = 6 };
+    struct gar_column *dictionary = random_column(gar_type_of(GAR_STRING), ENTRIES, true, 0);
+    struct gar_buffer *codes = NULL;
+    struct gar_buffer *validity = NULL;
+    struct gar_column *column = NULL;
+    assert_int_equal(gar_buffer_new(gar_memory_system(), ROWS * 4, &codes, NULL), GAR_OK);
+    assert_int_equal(gar_buffer_new_zeroed(gar_memory_system(), ROWS / 8, &validity, NULL), GAR_OK);
+    int64_t nulls = 0;
+    for (int64_t i = 0; i < ROWS; i++) {
+        const uint32_t code = (uint32_t)(next_random() % ENTRIES);
+        const bool is_valid = next_random() % 5 != 0;
+        memcpy(codes->data + 4 * i, &code, 4);
+        gar_bit_put(validity->data, i, is_valid);
+        nulls += !is_valid;
+    }
+    assert_int_equal(gar_column_new_dictionary(codes, ROWS, validity, nulls, dictionary,
+                                               gar_dictionary_next_id(), &column, NULL),
+                     GAR_OK);
+    struct gar_field field = {
+        .name = (char[]){"s"}, .type = gar_type_of(GAR_STRING), .nullable = true};
+    struct gar_schema *schema = NULL;
+    struct gar_batch *batch = NULL;
+    assert_int_equal(gar_schema_new(&field, 1, false, &schema, NULL), GAR_OK);
+    assert_int_equal(gar_batch_new(schema, &column, ROWS, &batch, NULL), GAR_OK);
+    struct gar_parquet_write_options options;
+    gar_parquet_write_options_init(&options);
+    const struct bytes b = write_file(batch, &options, 333);
+    check_file(b, batch, 1);
+    free(b.data);
+    gar_batch_unref(batch);
+    gar_schema_unref(schema);
+}
+
 /* One column of given values. */
 static struct bytes write_values(struct gar_type type, const struct gar_value *values,
                                  int64_t count)
@@ -464,9 +501,13 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_encodings_of_columns),
-        cmocka_unit_test(test_bounds),     cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_no_memory),  cmocka_unit_test(test_names),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_encodings_of_columns),
+        cmocka_unit_test(test_dictionary_input),
+        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

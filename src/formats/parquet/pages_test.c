@@ -633,6 +633,36 @@ static void test_lying_texts(void **state)
     expect(&m, "x'c3'|x'bc'");
 }
 
+static void test_text_as_binary(void **state)
+{
+    (void)state;
+    struct maker m = {.physical = GAR_PARQUET_BYTE_ARRAY,
+                      .logical = PARQUET_LOGICAL_STRING,
+                      .rows = 1,
+                      .values = -1};
+    plain(&m, 1, "\x02\0\0\0\xc3(", 6);
+    const struct bytes b = make_file(&m);
+    struct gar_parquet_file *file = NULL;
+    struct gar_parquet_reader *reader = NULL;
+    struct gar_buffer *buffer = NULL;
+    struct gar_column *column = NULL;
+    assert_int_equal(parse_file(b, &file, NULL), GAR_OK);
+    assert_int_equal(gar_buffer_new_foreign(b.data, b.size, free, b.data, &buffer, NULL), GAR_OK);
+    const struct gar_parquet_reader_options options = {.as_binary = true};
+    assert_int_equal(
+        gar_parquet_reader_new(file, 0, 0, buffer, 4, &options, gar_memory_system(), &reader, NULL),
+        GAR_OK);
+    gar_buffer_unref(buffer);
+    assert_int_equal(gar_parquet_reader_read(reader, 1, &column, NULL), GAR_OK);
+    assert_int_equal(column->type.id, GAR_BINARY);
+    char text[64];
+    text_of(column, 0, text, sizeof text);
+    assert_string_equal(text, "x'c328'");
+    gar_parquet_reader_free(reader);
+    gar_parquet_file_unref(file);
+    gar_column_unref(column); /* the last holder of the file's bytes */
+}
+
 static void test_huge_claims(void **state)
 {
     (void)state;
@@ -668,7 +698,7 @@ int main(void)
         cmocka_unit_test(test_delta_bomb),  cmocka_unit_test(test_byte_stream_split),
         cmocka_unit_test(test_codecs),      cmocka_unit_test(test_bombs),
         cmocka_unit_test(test_lying_pages), cmocka_unit_test(test_lying_texts),
-        cmocka_unit_test(test_huge_claims),
+        cmocka_unit_test(test_huge_claims), cmocka_unit_test(test_text_as_binary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -190,6 +190,7 @@ void gar_parquet_scratch_free(struct gar_parquet_scratch *scratch);
 struct gar_parquet_reader_options {
     struct gar_parquet_scratch *scratch; /* borrowed for the reader's life; NULL: one of its own */
     bool flat;                           /* never DICTIONARY columns */
+    bool as_binary;                      /* a column of strings as binary: UTF-8 is not checked */
 };
 
 struct gar_parquet_reader;
