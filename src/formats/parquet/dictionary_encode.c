@@ -9,8 +9,11 @@
 #include "base/hash.h"
 #include "formats/parquet/encode_priv.h"
 
-#define SAMPLE_VALUES 8192
-/* Of the sample, in per cent, distinct: beyond it a dictionary does not pay. */
+/* A dictionary does not pay when more than so many per cent of a first sample are distinct, or of a
+ * second, or of all. */
+#define FIRST_VALUES        8192
+#define FIRST_DISTINCT_MAX  95
+#define SAMPLE_VALUES       32768
 #define SAMPLE_DISTINCT_MAX 60
 #define SLOTS_FIRST         1024
 
@@ -143,11 +146,17 @@ static enum gar_status find_entry(struct filling *f, int64_t i, uint32_t *out,
     return GAR_OK;
 }
 
+static bool is_distinct(const struct filling *f, int64_t values, int64_t share)
+{
+    return f->at == values && f->dictionary->entries * 100 > values * share;
+}
+
 /* After each value: a sample that is mostly distinct ends it. */
 static void advance(struct filling *f)
 {
     f->at++;
-    if (f->at == SAMPLE_VALUES && f->dictionary->entries * 100 > f->at * SAMPLE_DISTINCT_MAX) {
+    if (is_distinct(f, FIRST_VALUES, FIRST_DISTINCT_MAX) ||
+        is_distinct(f, SAMPLE_VALUES, SAMPLE_DISTINCT_MAX)) {
         f->is_useless = true;
     }
 }
