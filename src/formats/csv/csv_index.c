@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Separators of CSV text.
  *
- * The scalar machine (`step`) defines the meaning. The SIMD forms take 64 bytes at a time as three bit masks:
- * delimiters, line ends, quotes. A prefix XOR of the quote mask marks what is inside quotes, under the assumption
- * that every quote toggles. That is the machine's meaning exactly when each opening quote follows a separator or a
- * closing quote, which is tested on the masks; a word of 64 bytes that fails the test goes through the scalar
- * machine, and the next word is SIMD again. Dialects with an escape or a comment byte always take the scalar machine. */
+ * The scalar machine (`step`) defines the meaning. The SIMD forms (SSE2, which is the portable one on x86-64, AVX2,
+ * AVX-512) take 64 bytes at a time as three bit masks: delimiters, line ends, quotes. A prefix XOR of the quote mask
+ * marks what is inside quotes, under the assumption that every quote toggles. That is the machine's meaning exactly
+ * when each opening quote follows a separator or a closing quote, which is tested on the masks; a word of 64 bytes
+ * that fails the test goes through the scalar machine, and the next word is SIMD again. Dialects with an escape or a
+ * comment byte always take the scalar machine. */
 #include "formats/csv/csv_index.h"
 
 #include <string.h>
@@ -182,6 +183,14 @@ GAR_TARGET("pclmul,sse2") GAR_INLINE uint64_t prefix_xor(uint64_t x)
         _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)x), ones, 0));
 }
 
+GAR_INLINE uint64_t prefix_xor_by_shifts(uint64_t x)
+{
+    for (int by = 1; by < 64; by *= 2) {
+        x ^= x << by;
+    }
+    return x;
+}
+
 GAR_INLINE int64_t emit_bits(uint64_t mask, int64_t base, uint32_t *positions, int64_t count)
 {
     while (mask != 0) {
@@ -191,7 +200,33 @@ GAR_INLINE int64_t emit_bits(uint64_t mask, int64_t base, uint32_t *positions, i
     return count;
 }
 
+/* Every x86-64 has SSE2. */
+GAR_INLINE uint64_t equal_sse2(const __m128i *v, uint8_t byte)
+{
+    const __m128i b = _mm_set1_epi8((char)byte);
+    uint64_t mask = 0;
+    for (int i = 0; i < 4; i++) {
+        mask |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(v[i], b)) << (16 * i);
+    }
+    return mask;
+}
+
+GAR_INLINE void load_sse2(const struct gar_csv_dialect *d, const uint8_t *p, struct word *w,
+                          uint64_t *wide)
+{
+    __m128i v[4];
+    *wide = 0;
+    for (int i = 0; i < 4; i++) {
+        v[i] = _mm_loadu_si128((const __m128i *)(const void *)(p + 16 * i));
+        *wide |= (uint64_t)(uint32_t)_mm_movemask_epi8(v[i]) << (16 * i);
+    }
+    w->delimiters = equal_sse2(v, d->delimiter);
+    w->terminators = equal_sse2(v, d->terminator);
+    w->quotes = d->has_quote ? equal_sse2(v, d->quote) : 0;
+}
+
 #define AVX2_TARGET   "avx2,bmi,bmi2,popcnt,lzcnt,pclmul"
+#define SSE2_TARGET   "sse2"
 #define AVX512_TARGET AVX2_TARGET ",avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vbmi2"
 
 GAR_TARGET(AVX2_TARGET) GAR_INLINE uint64_t equal_avx2(__m256i low, __m256i high, uint8_t byte)
@@ -226,10 +261,24 @@ GAR_INLINE void load_avx512(const struct gar_csv_dialect *d, const uint8_t *p, s
     *wide = _mm512_movepi8_mask(v);
 }
 
+/* Eight at a time without looking how many there are: what is written too much is written over by the next word. */
 GAR_TARGET(AVX2_TARGET)
 GAR_INLINE int64_t emit_avx2(uint64_t mask, int64_t base, uint32_t *positions, int64_t count)
 {
-    return emit_bits(mask, base, positions, count);
+    const int64_t found = gar_popcount64(mask);
+    uint32_t *to = positions + count;
+    for (int64_t i = 0; i < 8; i++) {
+        to[i] = (uint32_t)(base + (int64_t)_tzcnt_u64(mask));
+        mask &= mask - 1;
+    }
+    if (GAR_UNLIKELY(found > 8)) {
+        for (int64_t i = 8; i < 16; i++) {
+            to[i] = (uint32_t)(base + (int64_t)_tzcnt_u64(mask));
+            mask &= mask - 1;
+        }
+        (void)emit_bits(mask, base, to, 16);
+    }
+    return count + found;
 }
 
 /* Sixteen at a time: the numbers of the set bits are compressed to the front, widened and stored. Writes up to 16
@@ -263,7 +312,7 @@ GAR_INLINE int64_t emit_avx512(uint64_t mask, int64_t base, uint32_t *positions,
 }
 
 /* The two instruction sets share the loop's text; `LOAD` and `EMIT` are what differs. */
-#define DEFINE_WORD_LOOPS(NAME, TARGET, LOAD, EMIT)                                              \
+#define DEFINE_WORD_LOOPS(NAME, TARGET, LOAD, EMIT, PREFIX)                                      \
     GAR_TARGET(TARGET)                                                                           \
     static void index_##NAME(const struct gar_csv_dialect *d, const uint8_t *data, int64_t from, \
                              int64_t to, enum gar_csv_state *state, uint32_t *positions,         \
@@ -290,7 +339,7 @@ GAR_INLINE int64_t emit_avx512(uint64_t mask, int64_t base, uint32_t *positions,
             }                                                                                    \
             uint64_t inside;                                                                     \
             wide |= word_wide;                                                                   \
-            if (GAR_LIKELY(resolve(&w, prefix_xor(w.quotes), bits, d->double_quote, &c, &inside, \
+            if (GAR_LIKELY(resolve(&w, PREFIX(w.quotes), bits, d->double_quote, &c, &inside,     \
                                    &escapes))) {                                                 \
                 count = EMIT((w.delimiters | w.terminators) & ~inside, at, positions, count);    \
                 line_ends += gar_popcount64(w.terminators & ~inside);                            \
@@ -332,7 +381,7 @@ GAR_INLINE int64_t emit_avx512(uint64_t mask, int64_t base, uint32_t *positions,
                 w.quotes &= there;                                                               \
             }                                                                                    \
             uint64_t inside;                                                                     \
-            if (GAR_LIKELY(resolve(&w, prefix_xor(w.quotes), bits, d->double_quote, &c, &inside, \
+            if (GAR_LIKELY(resolve(&w, PREFIX(w.quotes), bits, d->double_quote, &c, &inside,     \
                                    &escapes))) {                                                 \
                 const uint64_t ends = w.terminators & ~inside;                                   \
                 last_at = ends != 0 ? at : last_at;                                              \
@@ -358,25 +407,27 @@ GAR_INLINE int64_t emit_avx512(uint64_t mask, int64_t base, uint32_t *positions,
         out->line_ends = lines;                                                                  \
     }
 
-DEFINE_WORD_LOOPS(avx2, AVX2_TARGET, load_avx2, emit_avx2)
-DEFINE_WORD_LOOPS(avx512, AVX512_TARGET, load_avx512, emit_avx512)
+DEFINE_WORD_LOOPS(sse2, SSE2_TARGET, load_sse2, emit_bits, prefix_xor_by_shifts)
+DEFINE_WORD_LOOPS(avx2, AVX2_TARGET, load_avx2, emit_avx2, prefix_xor)
+DEFINE_WORD_LOOPS(avx512, AVX512_TARGET, load_avx512, emit_avx512, prefix_xor)
 
 #endif
 
 /* ---- choice of the form ---- */
 
-static enum gar_isa word_isa(const struct gar_csv_dialect *d)
+/* Can quotes be resolved by masks at all? */
+static bool has_words(const struct gar_csv_dialect *d)
 {
-    if (d->has_escape || d->has_comment) {
-        return GAR_ISA_PORTABLE;
-    }
+    return CSV_X86 && !d->has_escape && !d->has_comment;
+}
+
 #if CSV_X86
+static enum gar_isa word_isa(void)
+{
     const enum gar_isa isa = gar_cpu_isa();
     return isa != GAR_ISA_PORTABLE && __builtin_cpu_supports("pclmul") ? isa : GAR_ISA_PORTABLE;
-#else
-    return GAR_ISA_PORTABLE;
-#endif
 }
+#endif
 
 void gar_csv_index(const struct gar_csv_dialect *dialect, const uint8_t *data, int64_t from,
                    int64_t to, enum gar_csv_state *state, uint32_t *positions, int64_t capacity,
@@ -386,24 +437,26 @@ void gar_csv_index(const struct gar_csv_dialect *dialect, const uint8_t *data, i
     if (from >= to) {
         return;
     }
-    switch (word_isa(dialect)) {
+    if (!has_words(dialect)) {
+        while (out->end < to && out->count <= capacity - 2 * WORD) {
+            const int64_t until = gar_min_i64(to, out->end + WORD);
+            out->count +=
+                index_scalar(dialect, data, out->end, until, state, positions + out->count, out);
+            out->end = until;
+        }
+        return;
+    }
 #if CSV_X86
+    switch (word_isa()) {
     case GAR_ISA_AVX512:
         index_avx512(dialect, data, from, to, state, positions, capacity, out);
-        return;
-    case GAR_ISA_AVX2: index_avx2(dialect, data, from, to, state, positions, capacity, out); return;
-#else
-    case GAR_ISA_AVX512:
-    case GAR_ISA_AVX2:
+        break;
+    case GAR_ISA_AVX2: index_avx2(dialect, data, from, to, state, positions, capacity, out); break;
+    case GAR_ISA_PORTABLE:
+        index_sse2(dialect, data, from, to, state, positions, capacity, out);
+        break;
+    }
 #endif
-    case GAR_ISA_PORTABLE: break;
-    }
-    while (out->end < to && out->count <= capacity - 2 * WORD) {
-        const int64_t until = gar_min_i64(to, out->end + WORD);
-        out->count +=
-            index_scalar(dialect, data, out->end, until, state, positions + out->count, out);
-        out->end = until;
-    }
 }
 
 void gar_csv_split(const struct gar_csv_dialect *dialect, const uint8_t *data, int64_t from,
@@ -413,16 +466,17 @@ void gar_csv_split(const struct gar_csv_dialect *dialect, const uint8_t *data, i
     if (from >= to) {
         return;
     }
-    switch (word_isa(dialect)) {
-#if CSV_X86
-    case GAR_ISA_AVX512: split_avx512(dialect, data, from, to, state, out); return;
-    case GAR_ISA_AVX2: split_avx2(dialect, data, from, to, state, out); return;
-#else
-    case GAR_ISA_AVX512:
-    case GAR_ISA_AVX2:
-#endif
-    case GAR_ISA_PORTABLE: split_scalar(dialect, data, from, to, state, out); return;
+    if (!has_words(dialect)) {
+        split_scalar(dialect, data, from, to, state, out);
+        return;
     }
+#if CSV_X86
+    switch (word_isa()) {
+    case GAR_ISA_AVX512: split_avx512(dialect, data, from, to, state, out); break;
+    case GAR_ISA_AVX2: split_avx2(dialect, data, from, to, state, out); break;
+    case GAR_ISA_PORTABLE: split_sse2(dialect, data, from, to, state, out); break;
+    }
+#endif
 }
 
 int64_t gar_csv_count_byte(const uint8_t *data, int64_t bytes, uint8_t byte)

@@ -44,9 +44,14 @@ static void list(const struct gar_csv_dialect *d, const uint8_t *data, int64_t b
 
 static void check_text(const struct gar_csv_dialect *d, const uint8_t *data, int64_t bytes)
 {
+    /* An escape that never comes makes the scalar machine do it. */
     struct listing right;
-    (void)gar_cpu_set_isa(GAR_ISA_PORTABLE);
-    list(d, data, bytes, INT32_MAX, &right);
+    struct gar_csv_dialect scalar = *d;
+    if (!d->has_escape) {
+        scalar.has_escape = true;
+        scalar.escape = 1;
+    }
+    list(&scalar, data, bytes, INT32_MAX, &right);
     for (int isa = GAR_ISA_PORTABLE; isa <= (int)GAR_ISA_AVX512; isa++) {
         (void)gar_cpu_set_isa((enum gar_isa)isa);
         const int64_t pieces[] = {INT32_MAX, 64, 1 + (int64_t)(next_random() % 150)};

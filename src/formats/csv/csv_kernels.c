@@ -50,24 +50,37 @@ GAR_INLINE bool whole_number(const uint8_t *p, int64_t bytes, uint64_t *out)
     return are_digits(high) && are_digits(low);
 }
 
-GAR_INLINE bool pointed_number(const uint8_t *p, int64_t bytes, uint64_t *out,
-                               uint8_t *out_fraction)
+/* The byte where the point is in p[0, bytes), or -1; bytes is 1 to 16. */
+GAR_INLINE int64_t find_point(const uint8_t *p, int64_t bytes)
 {
-    uint64_t value = 0;
-    int64_t point = -1;
-    for (int64_t i = 0; i < bytes; i++) {
-        const uint8_t digit = (uint8_t)(p[i] - '0');
-        if (digit <= 9) {
-            value = value * 10 + digit;
-        } else if (p[i] == '.' && point < 0) {
-            point = i;
-        } else {
-            return false;
-        }
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    const uint64_t low = gar_load_u64(p) ^ (ones * '.');
+    const uint64_t low_zero = (low - ones) & ~low & (ones << 7);
+    if (low_zero != 0) {
+        const int64_t at = gar_ctz64(low_zero) >> 3;
+        return at < bytes ? at : -1;
     }
-    *out = value;
-    *out_fraction = (uint8_t)(point < 0 ? 0 : bytes - 1 - point);
-    return point < 0 || bytes > 1;
+    const uint64_t high = gar_load_u64(p + 8) ^ (ones * '.');
+    const uint64_t high_zero = (high - ones) & ~high & (ones << 7);
+    if (high_zero == 0) {
+        return -1;
+    }
+    const int64_t at = 8 + (gar_ctz64(high_zero) >> 3);
+    return at < bytes ? at : -1;
+}
+
+/* Digits with a point at `point`: the digits behind it move up by one place. */
+GAR_INLINE bool pointed_number(const uint8_t *p, int64_t bytes, int64_t point, uint64_t *out)
+{
+    uint8_t digits[32];
+    const gar_u128 text = (gar_u128)gar_load_u64(p) | (gar_u128)gar_load_u64(p + 8) << 64;
+    const gar_u128 before = ((gar_u128)1 << (8 * point)) - 1;
+    const gar_u128 joined = (text & before) | ((text >> 8) & ~before);
+    if (bytes == 1) {
+        return false;
+    }
+    memcpy(digits, &joined, sizeof joined);
+    return whole_number(digits, bytes - 1, out);
 }
 
 struct number {
@@ -87,17 +100,16 @@ GAR_INLINE bool one_number(const struct csv_fields *f, int64_t row, struct numbe
     const bool is_negative = p[0] == '-';
     p += is_negative;
     bytes -= is_negative;
-    uint64_t magnitude = 0;
-    out->fraction = 0;
-    out->is_pointed = false;
     if (bytes < 1) {
         return false;
     }
-    if (!whole_number(p, bytes, &magnitude)) {
-        out->is_pointed = true;
-        if (!pointed_number(p, bytes, &magnitude, &out->fraction)) {
-            return false;
-        }
+    uint64_t magnitude = 0;
+    const int64_t point = find_point(p, bytes);
+    out->is_pointed = point >= 0;
+    out->fraction = (uint8_t)(point >= 0 ? bytes - 1 - point : 0);
+    if (!(point >= 0 ? pointed_number(p, bytes, point, &magnitude)
+                     : whole_number(p, bytes, &magnitude))) {
+        return false;
     }
     out->value = is_negative ? -(int64_t)magnitude : (int64_t)magnitude;
     return !is_negative || magnitude != 0;
