@@ -31,7 +31,7 @@ state=$(git ls-files -z --cached --others --exclude-standard -- src include pyth
     xargs -0 sha256sum 2>/dev/null | sha256sum)
 if [ "$(cat .venv-bench/.stamp-gar 2>/dev/null || true)" != "$state" ]; then
     echo "bench: installing gar from this tree" >&2
-    quiet_pip --force-reinstall --no-deps -Cbuild-dir=build/wheel .
+    quiet_pip --force-reinstall --no-deps --config-settings=build-dir=build/wheel .
     echo "$state" >.venv-bench/.stamp-gar
 fi
 data=$PWD/.cache/data

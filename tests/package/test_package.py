@@ -79,7 +79,7 @@ def wheel(tmp_path_factory):
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     run(
         sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--disable-pip-version-check", "-q",
-        f"-Cbuild-dir={ROOT / 'build' / 'wheel'}", "-w", folder, ROOT, env=environment,
+        f"--config-settings=build-dir={ROOT / 'build' / 'wheel'}", "-w", folder, ROOT, env=environment,
     )  # fmt: skip
     (path,) = folder.glob("*.whl")
     return path
