@@ -202,8 +202,12 @@ static int exit_status(enum gar_status status, const struct gar_error *err)
     if (status == GAR_ERR_INTERRUPTED || input_interrupted(NULL)) {
         return 130;
     }
-    (void)fprintf(stderr, "gar: %s\n",
-                  err->message[0] != '\0' ? err->message : "cannot write to standard output");
+    if (output_errno() != 0) {
+        (void)fprintf(stderr, "gar: cannot write to standard output: %s\n",
+                      strerror(output_errno()));
+        return 1;
+    }
+    (void)fprintf(stderr, "gar: %s\n", err->message);
     return 1;
 }
 

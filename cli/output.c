@@ -17,10 +17,16 @@
 #define WAIT_MS 50
 
 static bool is_closed;
+static int last_errno;
 
 bool output_is_closed(void)
 {
     return is_closed;
+}
+
+int output_errno(void)
+{
+    return last_errno;
 }
 
 /* How many of the bytes can be written without being stuck for long, 0 after Ctrl-C. A pipe whose reader sleeps is
@@ -57,6 +63,7 @@ int output_write(const char *data, int64_t bytes, void *context)
                 continue;
             }
             is_closed = errno == EPIPE;
+            last_errno = errno;
             return errno == 0 ? EIO : errno;
         }
         data += written;

@@ -852,7 +852,8 @@ static PyObject *array_to_list(PyObject *self, PyObject *unused)
     (void)unused;
     struct py_array *a = as_array(self);
     PyObject *list = PyList_New(0);
-    if (list != NULL && !append_to_list(a->state, &a->holder->schema, &a->holder->array, list)) {
+    if (list != NULL && !append_to_list(a->state, &a->holder->schema, &a->holder->array, 0,
+                                        a->holder->array.length, list)) {
         Py_CLEAR(list);
     }
     return list;
@@ -933,17 +934,25 @@ static PyObject *array_fields(PyObject *self, PyObject *unused)
     return list;
 }
 
-/* One list for each column of a struct. */
-static PyObject *array_field_lists(PyObject *self, PyObject *unused)
+/* One list for each column of a struct: rows [first, first + rows) of it, fewer at the end. */
+static PyObject *array_field_lists(PyObject *self, PyObject *args)
 {
-    (void)unused;
     struct py_array *a = as_array(self);
     const int64_t count = a->holder->array.n_children;
+    Py_ssize_t first = 0;
+    Py_ssize_t rows = PY_SSIZE_T_MAX;
+    if (!PyArg_ParseTuple(args, "|nn:field_lists", &first, &rows)) {
+        return NULL;
+    }
+    const Py_ssize_t length = (Py_ssize_t)a->holder->array.length;
+    first = first < 0 ? 0 : first > length ? length : first;
+    rows = rows < 0 ? 0 : rows > length - first ? length - first : rows;
     PyObject *lists = PyList_New((Py_ssize_t)count);
     for (int64_t i = 0; lists != NULL && i < count; i++) {
         PyObject *list = PyList_New(0);
-        const bool ok = list != NULL && append_to_list(a->state, a->holder->schema.children[i],
-                                                       a->holder->array.children[i], list);
+        const bool ok =
+            list != NULL && append_to_list(a->state, a->holder->schema.children[i],
+                                           a->holder->array.children[i], first, rows, list);
         if (!ok && list != NULL) {
             prefix_error(a->holder->schema.children[i]->name);
             Py_CLEAR(list);
@@ -957,7 +966,8 @@ static PyObject *array_field_lists(PyObject *self, PyObject *unused)
 
 static PyMethodDef array_methods[] = {
     {"fields", array_fields, METH_NOARGS, "The columns of a struct."},
-    {"field_lists", array_field_lists, METH_NOARGS, "The columns of a struct as lists."},
+    {"field_lists", array_field_lists, METH_VARARGS,
+     "The columns of a struct as lists, or a range of their rows."},
     {"type_text", array_type_text, METH_NOARGS, "Type as text."},
     {"to_list", array_to_list, METH_NOARGS, "All rows as Python objects."},
     {"null_count", array_null_count, METH_NOARGS, "Number of nulls."},

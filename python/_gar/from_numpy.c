@@ -484,8 +484,16 @@ static struct holder *from_plain_buffer(struct gar_state *state, PyObject *obj)
 
 struct holder *column_from_buffer(struct gar_state *state, PyObject *obj, bool *handled)
 {
-    PyObject *dict = PyObject_GetAttrString(obj, "__array_interface__");
     *handled = true;
+    if (PyObject_HasAttrString(obj, "__array_interface__") && PyObject_HasAttrString(obj, "mask") &&
+        PyObject_HasAttrString(
+            obj, "filled")) { /* a masked array: its list has None for masked values */
+        PyObject *list = PyObject_CallMethod(obj, "tolist", NULL);
+        struct holder *masked = list != NULL ? column_from_object(state, list) : NULL;
+        Py_XDECREF(list);
+        return masked;
+    }
+    PyObject *dict = PyObject_GetAttrString(obj, "__array_interface__");
     if (dict != NULL && PyDict_Check(dict)) {
         struct source s = {0};
         struct holder *holder =

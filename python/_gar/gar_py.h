@@ -199,7 +199,7 @@ struct holder *column_from_sequence(struct gar_state *state, PyObject *sequence)
 struct holder *column_from_buffer(struct gar_state *state, PyObject *obj, bool *handled);
 /* Append the rows of an array to a list. */
 bool append_to_list(struct gar_state *state, const struct ArrowSchema *schema,
-                    const struct ArrowArray *array, PyObject *list);
+                    const struct ArrowArray *array, int64_t first, int64_t count, PyObject *list);
 /* Row i as an object. */
 PyObject *array_item(struct gar_state *state, const struct ArrowSchema *schema,
                      const struct ArrowArray *array, int64_t i);

@@ -128,7 +128,8 @@ static PyObject *result_lists(PyObject *self, PyObject *unused)
         }
         const struct holder *holder = ((struct py_array *)(void *)batch)->holder;
         for (int64_t i = 0; lists != NULL && i < count; i++) {
-            if (!append_to_list(r->state, holder->schema.children[i], holder->array.children[i],
+            if (!append_to_list(r->state, holder->schema.children[i], holder->array.children[i], 0,
+                                holder->array.children[i]->length,
                                 PyList_GetItem(lists, (Py_ssize_t)i))) {
                 prefix_error(holder->schema.children[i]->name);
                 Py_CLEAR(lists);

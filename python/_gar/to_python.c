@@ -354,6 +354,9 @@ static bool open_reader(struct reader *r, struct gar_state *state, const struct 
     return true;
 }
 
+/* Rows between two looks at the signals: about a millisecond. */
+enum { SIGNAL_ROWS = 8192 };
+
 static PyObject *read_row(const struct reader *r, int64_t i)
 {
     const int64_t row = r->array->offset + i;
@@ -361,14 +364,16 @@ static PyObject *read_row(const struct reader *r, int64_t i)
 }
 
 bool append_to_list(struct gar_state *state, const struct ArrowSchema *schema,
-                    const struct ArrowArray *array, PyObject *list)
+                    const struct ArrowArray *array, int64_t first, int64_t count, PyObject *list)
 {
     struct reader r;
     bool ok = open_reader(&r, state, schema, array);
-    for (int64_t i = 0; ok && i < array->length; i++) {
+    for (int64_t i = first; ok && i < first + count; i++) {
         PyObject *value = read_row(&r, i);
         ok = value != NULL && PyList_Append(list, value) == 0;
         Py_XDECREF(value);
+        /* Ctrl-C is seen in the middle of a long conversion too */
+        ok = ok && (i % SIGNAL_ROWS != SIGNAL_ROWS - 1 || PyErr_CheckSignals() == 0);
     }
     Py_XDECREF(r.zone);
     return ok;

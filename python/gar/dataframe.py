@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     ColumnInput = str | Expression
 
+_ITER_ROWS = 512  # rows that iter_rows turns into objects at once
 _CELL_WIDTH = 30
 _PLAIN_WIDTH = 120  # of tables that are not printed to a terminal
 
@@ -326,8 +327,11 @@ class DataFrame:
         for batch in self._run(as_view=True):
             if not names:
                 yield from ({} for _ in range(len(batch)))
-            for row in zip(*batch.field_lists(), strict=True):
-                yield dict(zip(names, row, strict=True))
+                continue
+            # A batch is turned into objects piece by piece: an open iterator holds few of them.
+            for first in range(0, len(batch), _ITER_ROWS):
+                for row in zip(*batch.field_lists(first, _ITER_ROWS), strict=True):
+                    yield dict(zip(names, row, strict=True))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return self.iter_rows()

@@ -33,12 +33,15 @@ class Expression(ExpressionMethods):  # type: ignore[misc, unused-ignore]
         return made
 
     def is_in(self, other: Iterable[Any]) -> Expression:
-        """Is the value among others? Nulls on either side never match."""
+        """Is the value among others? A null among them matches nothing; a null value gives null (of an empty list: False)."""
         if isinstance(other, Expression):
             raise _native.GarTypeError("is_in takes a list of values, not an expression")
         if isinstance(other, (set, frozenset, dict, _range)) or not hasattr(other, "__len__"):
             other = list(other)
         array = getattr(other, "_array", other)
+        if len(other) == 0:  # nothing is in it, not even a null
+            nothing: Expression = self.is_null() & False
+            return nothing
         made: Expression = self._is_in(array)
         return made
 

@@ -573,3 +573,32 @@ def test_threads_may_use_one_frame():
     for thread in threads:
         thread.join()
     assert results == [sum(range(500, 1000))] * 80
+
+
+def test_masked_numpy_arrays_keep_their_nulls():
+    np = pytest.importorskip("numpy")
+    masked = np.ma.array([1, 2, 3], mask=[False, True, False])
+    assert gar.from_pydict({"a": masked}).to_pydict() == {"a": [1, None, 3]}
+
+
+def test_nothing_is_in_an_empty_list():
+    df = gar.from_pydict({"a": [1, None]})
+    assert df.select(col("a").is_in([])).to_pydict() == {"a": [False, False]}
+
+
+@pytest.mark.no_census  # a thread of this process sends the signal
+def test_interrupt_is_seen_during_conversion():
+    import _thread
+
+    df = gar.range(6_000_000).collect()
+    timer = threading.Timer(0.05, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        while True:
+            df.to_pydict()
+    timer.join()
+    assert gar.range(5).count_rows() == 5
+
+
+def test_iter_rows_crosses_its_pieces():
+    assert [row["id"] for row in gar.range(1500).iter_rows()] == list(range(1500))
