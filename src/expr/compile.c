@@ -442,6 +442,10 @@ static enum gar_status compile_node(struct compiler *compiler, const struct gar_
     GAR_TRY(emit(compiler, node, args, (int32_t)node->arg_count, own_guard, &instr, err));
     *out = instr->out;
     GAR_TRY(gar_instr_choose(node, instr, err));
+    if (node->op == GAR_OP_COLUMN) {
+        const int64_t position = used_position(compiler->eval->program, node->column);
+        instr->used = position < 64 ? (int32_t)position : -1;
+    }
     if (gar_type_is_text(node->type) && node->op != GAR_OP_COLUMN && node->op != GAR_OP_CONST) {
         instr->sink = gar_arena_calloc(&compiler->variant->arena, 1, (int64_t)sizeof *instr->sink);
         if (instr->sink == NULL) {
@@ -588,7 +592,8 @@ void gar_variant_free(struct gar_variant *variant)
     for (struct gar_hoist *hoist = variant->hoists; hoist != NULL; hoist = hoist->next) {
         gar_variant_free(hoist->variant);
         gar_column_unref(hoist->table);
-        gar_free(hoist->bits);
+        gar_free(hoist->flags);
+        gar_free(hoist->narrow.values);
     }
     gar_free(variant->instrs);
     gar_free(variant->regs);

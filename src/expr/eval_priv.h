@@ -38,6 +38,14 @@ struct gar_reg {
 struct gar_instr;
 struct gar_hoist;
 
+/* A dictionary of decimals as 64-bit values, if they fit. A zeroed struct is empty. */
+struct gar_narrow {
+    const struct gar_column *of; /* identifies the dictionary together with its id; not owned */
+    uint64_t id;
+    int64_t *values; /* owned; NULL when some entry does not fit */
+    uint64_t bound;
+};
+
 /* Works out rows 0..n-1. Before: out->dest is set, out->values = out->dest; out->valid has the conjunction of the arguments'
  * validity if is_strict, else NULL. */
 typedef enum gar_status (*gar_instr_fn)(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
@@ -57,6 +65,7 @@ struct gar_instr {
     struct gar_text_sink *sink; /* text results; owned by the variant */
     void *state;             /* matcher, hash set, zone, ...; owned */
     void (*state_free)(void *state);
+    int32_t used;            /* LOAD: position among the program's columns, or -1 */
     struct gar_hoist *hoist; /* LOAD of a table worked out per dictionary entry */
 };
 
@@ -70,7 +79,8 @@ struct gar_hoist {
     struct gar_column *table;     /* result for each entry, FLAT; owned */
     bool has_null_entry;          /* the table's last entry is the result for null, which is a value */
     uint64_t table_id;            /* the table as a dictionary */
-    uint32_t *bits;               /* bool tables: true and not null, then not null; owned */
+    struct gar_narrow narrow;     /* decimal tables */
+    uint8_t *flags;               /* bool tables: a byte an entry, true and not null; then not null; owned */
     struct gar_hoist *next;
 };
 
@@ -106,6 +116,7 @@ struct gar_program {
 struct gar_dictionary_use {
     uint64_t dictionary_id;
     int64_t rows;
+    struct gar_narrow narrow; /* of decimal dictionaries that are worked on */
 };
 
 struct gar_eval {
@@ -162,6 +173,9 @@ enum gar_status gar_run_guard(struct gar_eval *eval, const struct gar_instr *ins
 /* Makes the hoist's table for this dictionary column unless it is there. *out_done false: entries raise errors, work by rows. */
 GAR_MUST_USE enum gar_status gar_hoist_prepare(struct gar_eval *eval, struct gar_hoist *hoist,
                                                const struct gar_column *column, bool *out_done, struct gar_error *err);
+/* Fills narrow from a FLAT decimal column unless it is there. Errors: GAR_ERR_NOMEM. */
+GAR_MUST_USE enum gar_status gar_narrow_prepare(const struct gar_eval *eval, struct gar_narrow *narrow,
+                                                const struct gar_column *flat, uint64_t id, struct gar_error *err);
 /* The signature for a batch: which dictionaries are worth working on. */
 uint64_t gar_eval_signature(struct gar_eval *eval, struct gar_column *const *columns, int64_t rows);
 /* The variant with this signature in the list, made if it is not there. */

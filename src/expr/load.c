@@ -38,15 +38,15 @@ static void load_validity(const struct gar_eval *eval, const struct gar_column *
     gar_reg_tidy_valid(out, n);
 }
 
-/* values[rows[i]] for any fixed width. */
-static void gather_values(const struct gar_eval *eval, int32_t width, const void *values, const uint32_t *rows, void *to,
-                          int64_t n)
+/* values[rows[i]] for any fixed width; values has `count` items. */
+static void gather_values(const struct gar_eval *eval, int32_t width, const void *values, int64_t count,
+                          const uint32_t *rows, void *to, int64_t n)
 {
     switch (width) {
     case 1: eval->kernels->gather8(values, rows, to, n); return;
     case 2: eval->kernels->gather16(values, rows, to, n); return;
-    case 4: eval->kernels->gather32(values, rows, to, n); return;
-    case 8: eval->kernels->gather64(values, rows, to, n); return;
+    case 4: eval->kernels->gather32(values, count, rows, to, n); return;
+    case 8: eval->kernels->gather64(values, count, rows, to, n); return;
     default: {
         const gar_i128 *from = values;
         gar_i128 *wide = to;
@@ -58,9 +58,16 @@ static void gather_values(const struct gar_eval *eval, int32_t width, const void
 }
 
 /* Decimals at rows of values: narrow if they fit, in one pass. */
-static void gather_decimals(struct gar_eval *eval, const gar_i128 *values, const uint32_t *rows, struct gar_reg *out,
-                            int64_t n)
+static void gather_decimals(struct gar_eval *eval, const struct gar_column *flat, const struct gar_narrow *narrow,
+                            const uint32_t *rows, struct gar_reg *out, int64_t n)
 {
+    const gar_i128 *values = flat->values;
+    out->values = out->own;
+    if (narrow != NULL && narrow->of == flat && narrow->values != NULL) {
+        eval->kernels->gather64((const uint64_t *)narrow->values, flat->length, rows, out->own, n);
+        out->bound = narrow->bound;
+        return;
+    }
     const int64_t *halves = (const int64_t *)(const void *)values;
     int64_t *to = out->own;
     uint64_t wide = 0;
@@ -73,11 +80,30 @@ static void gather_decimals(struct gar_eval *eval, const gar_i128 *values, const
         to[i] = low;
     }
     if (wide != 0) {
-        gather_values(eval, 16, values, rows, out->own, n);
+        gather_values(eval, 16, values, flat->length, rows, out->own, n);
         out->is_wide = true;
     }
     out->bound = bits == 0 ? 1 : (UINT64_MAX >> gar_clz64(bits)) + 1;
-    out->values = out->own;
+}
+
+enum gar_status gar_narrow_prepare(const struct gar_eval *eval, struct gar_narrow *narrow, const struct gar_column *flat,
+                                   uint64_t id, struct gar_error *err)
+{
+    if (narrow->of == flat && narrow->id == id) {
+        return GAR_OK;
+    }
+    gar_free(narrow->values);
+    *narrow = (struct gar_narrow){.values = gar_malloc(flat->length * (int64_t)sizeof(int64_t))};
+    if (narrow->values == NULL) {
+        return gar_error_nomem(err, flat->length * (int64_t)sizeof(int64_t));
+    }
+    if (!eval->kernels->narrow(flat->values, narrow->values, flat->length, &narrow->bound)) {
+        gar_free(narrow->values);
+        narrow->values = NULL;
+    }
+    narrow->of = flat;
+    narrow->id = id;
+    return GAR_OK;
 }
 
 /* Row numbers of this vector within `column`'s own values: codes of a dictionary, or the selection. NULL: base .. */
@@ -90,7 +116,7 @@ static const uint32_t *value_rows(struct gar_eval *eval, const struct gar_column
     if (eval->rows == NULL) {
         return codes + eval->base;
     }
-    eval->kernels->gather32(codes, eval->rows, eval->code_temp, n);
+    eval->kernels->gather32(codes, column->length, eval->rows, eval->code_temp, n);
     return eval->code_temp;
 }
 
@@ -152,13 +178,14 @@ enum gar_status gar_run_load(struct gar_eval *eval, const struct gar_instr *inst
     } else if (flat->type.id == GAR_DECIMAL128) {
         const gar_i128 *values = flat->values;
         if (rows != NULL) {
-            gather_decimals(eval, values, rows, out, n);
+            const bool is_coded = column->encoding == GAR_DICTIONARY && instr->used >= 0;
+            gather_decimals(eval, flat, is_coded ? &eval->uses[instr->used].narrow : NULL, rows, out, n);
         } else if (!eval->kernels->narrow(values + eval->base, out->own, n, &out->bound)) {
             out->values = values + eval->base;
             out->is_wide = true;
         }
     } else if (rows != NULL) {
-        gather_values(eval, width, flat->values, rows, out->own, n);
+        gather_values(eval, width, flat->values, flat->length, rows, out->own, n);
     } else {
         out->values = (const uint8_t *)flat->values + eval->base * width;
     }
@@ -208,22 +235,19 @@ enum gar_status gar_run_const(struct gar_eval *eval, const struct gar_instr *ins
 
 /* --- tables per dictionary entry --- */
 
-/* One bit per entry: true and not null; then one per entry: not null. */
-static enum gar_status make_bits(struct gar_hoist *hoist, struct gar_error *err)
+/* One byte per entry: true and not null; then one per entry: not null. */
+static enum gar_status make_flags(struct gar_hoist *hoist, struct gar_error *err)
 {
     const struct gar_column *table = hoist->table;
-    const int64_t words = (table->length + 31) / 32;
-    gar_free(hoist->bits);
-    hoist->bits = gar_calloc(2 * words, (int64_t)sizeof *hoist->bits);
-    if (hoist->bits == NULL) {
-        return gar_error_nomem(err, 8 * words);
+    gar_free(hoist->flags);
+    hoist->flags = gar_malloc(2 * table->length);
+    if (hoist->flags == NULL) {
+        return gar_error_nomem(err, 2 * table->length);
     }
-    uint8_t *values = (uint8_t *)hoist->bits;
-    uint8_t *valid = (uint8_t *)(hoist->bits + words);
     for (int64_t i = 0; i < table->length; i++) {
         const bool is_valid = !gar_column_is_null(table, i);
-        gar_bit_put(valid, i, is_valid);
-        gar_bit_put(values, i, is_valid && gar_bit_get(table->values, table->values_offset + i));
+        hoist->flags[i] = is_valid && gar_bit_get(table->values, table->values_offset + i);
+        hoist->flags[table->length + i] = is_valid;
     }
     return GAR_OK;
 }
@@ -268,7 +292,10 @@ static enum gar_status work_out_table(struct gar_eval *eval, struct gar_hoist *h
     hoist->table = table;
     GAR_TRY(add_null_entry(eval, hoist, columns, column->type, err));
     hoist->table_id = gar_dictionary_next_id();
-    return hoist->node->type.id == GAR_BOOL ? make_bits(hoist, err) : GAR_OK;
+    if (hoist->table->type.id == GAR_DECIMAL128) {
+        GAR_TRY(gar_narrow_prepare(eval, &hoist->narrow, hoist->table, hoist->table_id, err));
+    }
+    return hoist->table->type.id == GAR_BOOL ? make_flags(hoist, err) : GAR_OK;
 }
 
 enum gar_status gar_hoist_prepare(struct gar_eval *eval, struct gar_hoist *hoist, const struct gar_column *column,
@@ -322,12 +349,11 @@ static void load_table_bits(struct gar_eval *eval, const struct gar_hoist *hoist
                             struct gar_reg *out, int64_t n)
 {
     const int64_t entries = hoist->table->length;
-    const uint32_t *valid_bits = hoist->bits + (entries + 31) / 32;
-    eval->kernels->gather_bits(hoist->bits, entries, codes, out->own, n);
+    eval->kernels->gather_bits(hoist->flags, entries, codes, out->own, n);
     uint64_t *words = out->own;
     if (gar_column_null_count(hoist->table) != 0) {
         uint64_t valid[GAR_VECTOR_WORDS];
-        eval->kernels->gather_bits(valid_bits, entries, codes, valid, n);
+        eval->kernels->gather_bits(hoist->flags + entries, entries, codes, valid, n);
         if (out->valid == NULL) {
             gar_reg_own_valid(out, n);
         }
@@ -362,9 +388,9 @@ enum gar_status gar_run_hoisted(struct gar_eval *eval, const struct gar_instr *i
         return GAR_OK;
     }
     if (table->type.id == GAR_DECIMAL128) {
-        gather_decimals(eval, table->values, codes, out, n);
+        gather_decimals(eval, table, &hoist->narrow, codes, out, n);
     } else {
-        gather_values(eval, gar_type_width(table->type), table->values, codes, out->own, n);
+        gather_values(eval, gar_type_width(table->type), table->values, table->length, codes, out->own, n);
         out->data = table->data_pointers;
     }
     if (gar_column_null_count(table) != 0) {

@@ -124,10 +124,12 @@ static enum gar_status integer_to_float(struct gar_eval *eval, const struct gar_
     (void)err;
     const int64_t *values = as_i64(eval, instr, args[0], n);
     const bool is_unsigned = instr->lane == GAR_LANE_U64;
-    if (instr->node->type.id == GAR_FLOAT64) {
+    if (instr->node->type.id == GAR_FLOAT64 && !is_unsigned) {
+        eval->kernels->i64_to_double(values, out->dest, n);
+    } else if (instr->node->type.id == GAR_FLOAT64) {
         double *to = out->dest;
         for (int64_t i = 0; i < n; i++) {
-            to[i] = is_unsigned ? (double)(uint64_t)values[i] : (double)values[i];
+            to[i] = (double)(uint64_t)values[i];
         }
     } else {
         float *to = out->dest;
@@ -301,12 +303,7 @@ static enum gar_status decimal_to_float(struct gar_eval *eval, const struct gar_
     const bool is_double = instr->node->type.id == GAR_FLOAT64;
     if (is_double && !args[0]->is_wide && scale <= 22 && eval->kernels->bound(args[0]->values, n) <= DOUBLE_EXACT_MAX) {
         /* both sides of the division are exact, so that the quotient is rounded once */
-        const double unit = (double)gar_pow10_i128(scale);
-        const int64_t *values = args[0]->values;
-        double *to = out->dest;
-        for (int64_t i = 0; i < n; i++) {
-            to[i] = (double)values[i] / unit;
-        }
+        eval->kernels->divide_to_double(args[0]->values, (double)gar_pow10_i128(scale), out->dest, n);
         return GAR_OK;
     }
     const gar_i128 *values = gar_reg_wide(eval, args[0], n, 0);

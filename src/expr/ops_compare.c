@@ -128,32 +128,17 @@ static void compare_decimals(struct gar_eval *eval, enum gar_op op, const struct
     }
 }
 
-/* Views against one short text: two words each decide. */
-static void equal_short(const struct gar_string_view *views, const struct gar_string_view *one, uint64_t *bits, int64_t n)
-{
-    uint64_t want[2];
-    memcpy(want, one, sizeof want);
-    const uint64_t *words = (const uint64_t *)(const void *)views;
-    for (int64_t w = 0; w < gar_words(n); w++) {
-        uint64_t word = 0;
-        const int64_t count = gar_min_i64(64, n - 64 * w);
-        for (int64_t k = 0; k < count; k++) {
-            const int64_t i = 2 * (64 * w + k);
-            word |= (uint64_t)((words[i] == want[0]) & (words[i + 1] == want[1])) << k;
-        }
-        bits[w] = word;
-    }
-}
-
-static void compare_texts(enum gar_op op, const struct gar_reg *a, const struct gar_reg *b, uint64_t *bits, int64_t n)
+static void compare_texts(const struct gar_eval *eval, enum gar_op op, const struct gar_reg *a, const struct gar_reg *b, uint64_t *bits, int64_t n)
 {
     const struct gar_string_view *x = a->values;
     const struct gar_string_view *y = b->values;
     const bool is_equality = op == GAR_OP_EQ || op == GAR_OP_NE || op == GAR_OP_EQ_SAFE;
-    if (is_equality && b->is_const && !a->is_const && y->size <= GAR_VIEW_INLINE_BYTES) {
-        equal_short(x, y, bits, n);
-    } else if (is_equality && a->is_const && !b->is_const && x->size <= GAR_VIEW_INLINE_BYTES) {
-        equal_short(y, x, bits, n);
+    const struct gar_string_view *one = b->is_const ? y : x;
+    const struct gar_string_view *many = b->is_const ? x : y;
+    if (is_equality && a->is_const != b->is_const && one->size <= GAR_VIEW_INLINE_BYTES) {
+        uint64_t want[2]; /* a short text is the whole view */
+        memcpy(want, one, sizeof want);
+        eval->kernels->equal_pairs((const uint64_t *)(const void *)many, want[0], UINT64_MAX, want[1], UINT64_MAX, bits, n);
     } else {
         for (int64_t w = 0; w < gar_words(n); w++) {
             uint64_t word = 0;
@@ -184,7 +169,7 @@ static void compare(struct gar_eval *eval, enum gar_op op, struct gar_type a_typ
     } else if (a_type.id == GAR_DECIMAL128) {
         compare_decimals(eval, op, a, a_type.scale, b, b_type.scale, bits, n);
     } else if (gar_type_is_text(a_type)) {
-        compare_texts(op, a, b, bits, n);
+        compare_texts(eval, op, a, b, bits, n);
     } else {
         memset(bits, 0, (size_t)gar_words(n) * 8);
     }

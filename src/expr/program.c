@@ -187,6 +187,9 @@ void gar_eval_free(struct gar_eval *eval)
         free_variants(eval->stage_variants[i]);
     }
     gar_free(eval->stage_variants);
+    for (int64_t i = 0; eval->uses != NULL && i < eval->program->used_count && i < 64; i++) {
+        gar_free(eval->uses[i].narrow.values);
+    }
     gar_free(eval->uses);
     gar_free(eval->wide_temp[0]);
     gar_free(eval->wide_temp[1]);
@@ -245,6 +248,19 @@ enum gar_status gar_variant_get(struct gar_eval *eval, struct gar_variant **list
     return GAR_OK;
 }
 
+/* Narrow copies of the decimal dictionaries that are worked on. */
+static enum gar_status prepare_narrow(struct gar_eval *eval, struct gar_column *const *columns, uint64_t signature,
+                                      struct gar_error *err)
+{
+    for (int64_t i = 0; i < eval->program->used_count && i < 64; i++) {
+        const struct gar_column *column = columns[eval->program->used[i]];
+        if ((signature >> i & 1) != 0 && column->type.id == GAR_DECIMAL128) {
+            GAR_TRY(gar_narrow_prepare(eval, &eval->uses[i].narrow, column->dictionary, column->dictionary_id, err));
+        }
+    }
+    return GAR_OK;
+}
+
 /* Tables for all hoists of a variant; *signature loses the columns whose entries raise errors. */
 static enum gar_status prepare_hoists(struct gar_eval *eval, struct gar_variant *variant, struct gar_column *const *columns,
                                     uint64_t *signature, struct gar_error *err)
@@ -266,6 +282,7 @@ enum gar_status gar_variant_choose(struct gar_eval *eval, struct gar_variant **l
                                    int64_t count, struct gar_column *const *columns, uint64_t signature,
                                    struct gar_variant **out, struct gar_error *err)
 {
+    GAR_TRY(prepare_narrow(eval, columns, signature, err));
     for (;;) {
         GAR_TRY(gar_variant_get(eval, list, roots, count, signature, out, err));
         uint64_t kept = signature;

@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "base/utf8.h"
 #include "kernels/text.h"
+#include "kernels/vector.h"
 
 /* One character of a piece: a code point, or any. */
 #define ANY_CHARACTER INT32_C(-1)
@@ -192,9 +193,67 @@ bool gar_like_matches(const struct gar_like *like, const uint8_t *text, int64_t 
     return like->is_plain ? matches_plain(like, text, bytes) : matches_characters(like, text, bytes);
 }
 
+/* Does the pattern only ask for a prefix ("abc%") or for one part anywhere ("%abc%")? */
+static bool is_prefix_only(const struct gar_like *like)
+{
+    return like->is_plain && like->count == 2 && like->pieces[1].size == 0;
+}
+
+static bool is_part_only(const struct gar_like *like)
+{
+    return like->is_plain && like->count == 3 && like->pieces[0].size == 0 && like->pieces[2].size == 0 &&
+           like->pieces[1].size >= 2;
+}
+
+/* The first four bytes lie in every view; longer prefixes are looked at where those agree. */
+static void match_prefix(const struct piece *prefix, const struct gar_string_view *views, const uint8_t *const *data,
+                         uint64_t *bits, int64_t n)
+{
+    const int64_t near_bytes = prefix->size < 4 ? prefix->size : 4;
+    uint32_t want = 0;
+    memcpy(&want, prefix->bytes, (size_t)near_bytes);
+    const uint32_t mask = near_bytes == 4 ? UINT32_MAX : (1u << (8 * near_bytes)) - 1;
+    gar_vector_kernels()->equal_pairs((const uint64_t *)(const void *)views, (uint64_t)want << 32, (uint64_t)mask << 32, 0,
+                                      0, bits, n);
+    for (int64_t w = 0; w < (n + 63) / 64; w++) {
+        for (uint64_t hits = bits[w]; hits != 0; hits &= hits - 1) {
+            const int64_t i = 64 * w + gar_ctz64(hits);
+            const uint8_t *text = gar_view_bytes(&views[i], data);
+            if (views[i].size < prefix->size ||
+                (prefix->size > 4 && memcmp(text + 4, prefix->bytes + 4, (size_t)prefix->size - 4) != 0)) {
+                bits[w] &= ~(UINT64_C(1) << (i & 63));
+            }
+        }
+    }
+}
+
+static void match_part(const struct piece *part, const struct gar_string_view *views, const uint8_t *const *data,
+                       uint64_t *bits, int64_t n)
+{
+    const struct gar_vector_kernels *kernels = gar_vector_kernels();
+    for (int64_t i = 0; i < n; i += 64) {
+        uint64_t word = 0;
+        for (int64_t k = 0; k < 64 && i + k < n; k++) {
+            const struct gar_string_view *view = &views[i + k];
+            const bool is_found = view->size >= part->size && kernels->find_part(gar_view_bytes(view, data), view->size,
+                                                                                 part->bytes, part->size) >= 0;
+            word |= (uint64_t)is_found << k;
+        }
+        bits[i >> 6] = word;
+    }
+}
+
 void gar_like_match_views(const struct gar_like *like, const struct gar_string_view *views,
                           const uint8_t *const *data, uint64_t *bits, int64_t n)
 {
+    if (is_prefix_only(like)) {
+        match_prefix(&like->pieces[0], views, data, bits, n);
+        return;
+    }
+    if (is_part_only(like)) {
+        match_part(&like->pieces[1], views, data, bits, n);
+        return;
+    }
     for (int64_t i = 0; i < n; i += 64) {
         uint64_t word = 0;
         for (int64_t k = 0; k < 64 && i + k < n; k++) {

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calendar arithmetic over vectors. Days to year, month and day in 32-bit arithmetic follow Neri and Schneider, "Euclidean
- * affine functions and their application to calendar algorithms" (2022). */
+/* Calendar arithmetic over vectors. */
 #include "kernels/temporal.h"
 
 #include "base/calendar.h"
+#include "kernels/civil_priv.h"
+#include "kernels/vector.h"
 
 #define DAY_SECONDS INT64_C(86400)
-
-/* Days that the fast algorithm takes: its epoch shifted by 82 cycles of 400 years. */
-#define FAST_SHIFT_DAYS (719468 + 146097 * 82)
-#define FAST_SHIFT_YEARS (400 * 82)
-#define FAST_DAYS_MIN (-FAST_SHIFT_DAYS)
-#define FAST_DAYS_MAX ((1 << 30) - 1 - FAST_SHIFT_DAYS)
 
 int64_t gar_unit_ticks_per_second(enum gar_time_unit unit)
 {
@@ -22,31 +17,6 @@ int64_t gar_unit_ticks_per_second(enum gar_time_unit unit)
 static int64_t floor_div(int64_t a, int64_t b)
 {
     return a / b - (a % b < 0 ? 1 : 0);
-}
-
-struct fast_civil {
-    int32_t year;
-    int32_t month;
-    int32_t day;
-};
-
-GAR_INLINE struct fast_civil fast_civil(int32_t days)
-{
-    const uint32_t n = (uint32_t)(days + FAST_SHIFT_DAYS);
-    const uint32_t n1 = 4 * n + 3;
-    const uint32_t century = n1 / 146097;
-    const uint32_t of_century = n1 % 146097 / 4;
-    const uint32_t n2 = 4 * of_century + 3;
-    const uint64_t p2 = UINT64_C(2939745) * n2;
-    const uint32_t year_of_century = (uint32_t)(p2 >> 32);
-    const uint32_t day_of_year = (uint32_t)p2 / 2939745 / 4;
-    const uint32_t n3 = 2141 * day_of_year + 197913;
-    const uint32_t is_next = day_of_year >= 306;
-    struct fast_civil c;
-    c.year = (int32_t)(100 * century + year_of_century + is_next) - FAST_SHIFT_YEARS;
-    c.month = (int32_t)((n3 >> 16) - (is_next ? 12 : 0));
-    c.day = (int32_t)((n3 & 0xffff) / 2141 + 1);
-    return c;
 }
 
 static int32_t iso_week(int64_t days)
@@ -80,13 +50,6 @@ static int32_t day_part(enum gar_date_part part, int64_t days)
     return 0;
 }
 
-#define FAST_LOOP(EXPRESSION)                          \
-    for (int64_t i = 0; i < n; i++) {                  \
-        const struct fast_civil c = fast_civil(days[i]); \
-        out[i] = (EXPRESSION);                         \
-    }                                                  \
-    return
-
 void gar_days_part(enum gar_date_part part, const int32_t *days, int32_t *out, int64_t n)
 {
     int32_t least = 0;
@@ -95,14 +58,10 @@ void gar_days_part(enum gar_date_part part, const int32_t *days, int32_t *out, i
         least = days[i] < least ? days[i] : least;
         most = days[i] > most ? days[i] : most;
     }
-    if (least >= FAST_DAYS_MIN && most <= FAST_DAYS_MAX) {
-        switch (part) {
-        case GAR_PART_YEAR: FAST_LOOP(c.year);
-        case GAR_PART_QUARTER: FAST_LOOP((c.month + 2) / 3);
-        case GAR_PART_MONTH: FAST_LOOP(c.month);
-        case GAR_PART_DAY: FAST_LOOP(c.day);
-        default: break;
-        }
+    const bool is_civil = part == GAR_PART_YEAR || part == GAR_PART_MONTH || part == GAR_PART_DAY;
+    if (is_civil && least >= GAR_CIVIL_DAYS_MIN && most <= GAR_CIVIL_DAYS_MAX) {
+        gar_vector_kernels()->civil[part == GAR_PART_YEAR ? 0 : part == GAR_PART_MONTH ? 1 : 2](days, out, n);
+        return;
     }
     for (int64_t i = 0; i < n; i++) {
         out[i] = day_part(part, days[i]);
@@ -139,23 +98,6 @@ static int32_t clock_part(enum gar_date_part part, int64_t day_ticks, int64_t pe
     case GAR_PART_MILLISECOND: return (int32_t)(fraction * 1000 / per_second);
     case GAR_PART_MICROSECOND: return (int32_t)(fraction * 1000000 / per_second);
     default: return (int32_t)(fraction * (1000000000 / per_second));
-    }
-}
-
-/* Days of instants, zone-free, with the divisor known to the compiler. */
-#define DAYS_LOOP(divisor)                                                \
-    for (int64_t i = 0; i < n; i++) {                                     \
-        const int64_t q = ticks[i] / (divisor);                           \
-        days[i] = q - (ticks[i] < q * (divisor) ? 1 : 0);                 \
-    }
-
-static void days_of(enum gar_time_unit unit, const int64_t *ticks, int64_t *days, int64_t n)
-{
-    switch (unit) {
-    case GAR_SECOND: DAYS_LOOP(DAY_SECONDS) break;
-    case GAR_MILLI: DAYS_LOOP(DAY_SECONDS * 1000) break;
-    case GAR_MICRO: DAYS_LOOP(DAY_SECONDS * 1000000) break;
-    case GAR_NANO: DAYS_LOOP(DAY_SECONDS * 1000000000) break;
     }
 }
 
@@ -199,20 +141,13 @@ void gar_ticks_part(enum gar_date_part part, enum gar_time_unit unit, const stru
     }
     for (int64_t at = 0; at < n; at += BLOCK_ROWS) {
         const int64_t count = gar_min_i64(BLOCK_ROWS, n - at);
-        int64_t days[BLOCK_ROWS];
-        int32_t narrow[BLOCK_ROWS];
-        days_of(unit, ticks + at, days, count);
-        int64_t lost = 0;
-        for (int64_t i = 0; i < count; i++) {
-            narrow[i] = (int32_t)days[i];
-            lost |= narrow[i] ^ days[i];
-        }
-        if (lost == 0) {
-            gar_days_part(part, narrow, out + at, count);
+        int32_t days[BLOCK_ROWS];
+        if (gar_vector_kernels()->days_of_ticks(ticks + at, DAY_SECONDS * per_second, days, count)) {
+            gar_days_part(part, days, out + at, count);
             continue;
         }
         for (int64_t i = 0; i < count; i++) {
-            out[at + i] = day_part(part, days[i]);
+            out[at + i] = day_part(part, floor_div(ticks[at + i], DAY_SECONDS * per_second));
         }
     }
 }

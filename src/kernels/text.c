@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/utf8.h"
+#include "kernels/vector.h"
 
 /* The first buffer of a sink; each further one is twice as large, up to the last. */
 #define SINK_BUFFER_BYTES_MIN INT64_C(4096)
@@ -140,8 +141,11 @@ int64_t gar_text_find(const uint8_t *text, int64_t bytes, const uint8_t *part, i
     if (part_bytes > bytes) {
         return -1;
     }
-    const uint8_t *found = memmem(text, (size_t)bytes, part, (size_t)part_bytes);
-    return found == NULL ? -1 : found - text;
+    if (part_bytes == 1) {
+        const uint8_t *found = memchr(text, part[0], (size_t)bytes);
+        return found == NULL ? -1 : found - text;
+    }
+    return gar_vector_kernels()->find_part(text, bytes, part, part_bytes);
 }
 
 static uint32_t prefix_of(const struct gar_string_view *view)
@@ -206,25 +210,14 @@ static int32_t to_case_char(int32_t code_point, enum gar_text_case to)
     return code_point == 0xdf ? code_point : (int32_t)utf8proc_toupper(code_point);
 }
 
-/* Eight bytes at a time; false (and some bytes written) at the first byte that is not ASCII. */
-static bool to_case_ascii(const uint8_t *text, int64_t bytes, enum gar_text_case to, uint8_t *out)
-{
-    const uint8_t first = to == GAR_TEXT_LOWER ? 'A' : 'a';
-    uint8_t high = 0;
-    for (int64_t i = 0; i < bytes; i++) {
-        const uint8_t c = text[i];
-        high |= c;
-        out[i] = (uint8_t)(c ^ ((uint8_t)(c - first) < 26 ? 0x20 : 0));
-    }
-    return high < 0x80;
-}
-
 enum gar_status gar_text_to_case(struct gar_text_sink *sink, enum gar_text_case to, const uint8_t *text, int64_t bytes,
                                  struct gar_string_view *out, struct gar_error *err)
 {
+    const struct gar_vector_kernels *kernels = gar_vector_kernels();
+    const uint8_t first = to == GAR_TEXT_LOWER ? 'A' : 'a';
     if (bytes <= GAR_VIEW_INLINE_BYTES) {
         uint8_t small[GAR_VIEW_INLINE_BYTES] = {0};
-        if (to_case_ascii(text, bytes, to, small)) {
+        if (kernels->flip_case(text, small, bytes, first)) {
             *out = gar_view_make(small, (int32_t)bytes, 0, 0);
             return GAR_OK;
         }
@@ -232,7 +225,7 @@ enum gar_status gar_text_to_case(struct gar_text_sink *sink, enum gar_text_case 
     uint8_t *place = NULL;
     /* a character of two bytes may become one of three; none grows beyond twice its bytes */
     GAR_TRY(gar_text_sink_room(sink, 2 * bytes, &place, err));
-    if (to_case_ascii(text, bytes, to, place)) {
+    if (kernels->flip_case(text, place, bytes, first)) {
         *out = gar_text_sink_commit(sink, bytes);
         return GAR_OK;
     }

@@ -66,12 +66,25 @@ struct gar_vector_kernels {
     /* out[i] = values[rows[i]]. */
     void (*gather8)(const uint8_t *values, const uint32_t *rows, uint8_t *out, int64_t n);
     void (*gather16)(const uint16_t *values, const uint32_t *rows, uint16_t *out, int64_t n);
-    void (*gather32)(const uint32_t *values, const uint32_t *rows, uint32_t *out, int64_t n);
-    void (*gather64)(const uint64_t *values, const uint32_t *rows, uint64_t *out, int64_t n);
-    /* bits = bit rows[i] of table, which can be read in whole 32-bit words. */
-    void (*gather_bits)(const uint32_t *table, int64_t table_bits, const uint32_t *rows, uint64_t *bits, int64_t n);
-    /* a * (one - b) and a * (one - b) * (one + c), known not to overflow. */
-    void (*mul_one_minus)(const int64_t *a, const int64_t *b, int64_t one, int64_t *out, int64_t n);
+    /* values has `count` items; few are looked up in registers. */
+    void (*gather32)(const uint32_t *values, int64_t count, const uint32_t *rows, uint32_t *out, int64_t n);
+    void (*gather64)(const uint64_t *values, int64_t count, const uint32_t *rows, uint64_t *out, int64_t n);
+    /* bits = flags[rows[i]]; flags has `count` bytes of 0 or 1. */
+    void (*gather_bits)(const uint8_t *flags, int64_t count, const uint32_t *rows, uint64_t *bits, int64_t n);
+    /* Pairs of words, as string views are: bits = pair i is (low, high) in the masked bits. */
+    void (*equal_pairs)(const uint64_t *pairs, uint64_t low, uint64_t low_mask, uint64_t high, uint64_t high_mask,
+                        uint64_t *bits, int64_t n);
+    /* First place of part in text, or -1; 2 <= part_bytes <= bytes. Reads nothing outside of text. */
+    int64_t (*find_part)(const uint8_t *text, int64_t bytes, const uint8_t *part, int64_t part_bytes);
+    /* ASCII letters from `first` ('a' or 'A') on get their other case; false if some byte is not ASCII. */
+    bool (*flip_case)(const uint8_t *text, uint8_t *out, int64_t bytes, uint8_t first);
+    /* Year, month, day of days within GAR_CIVIL_DAYS_MIN .. MAX. */
+    void (*civil[3])(const int32_t *days, int32_t *out, int64_t n);
+    /* Ticks to days, rounded down; false if one leaves int32. */
+    bool (*days_of_ticks)(const int64_t *ticks, int64_t per_day, int32_t *out, int64_t n);
+    /* (double)in[i] / unit. */
+    void (*divide_to_double)(const int64_t *in, double unit, double *out, int64_t n);
+    void (*i64_to_double)(const int64_t *in, double *out, int64_t n);
     /* Integers between widths; true if some value did not fit. To and from int64 only. */
     void (*to_i64[GAR_LANE_COUNT])(const void *in, int64_t *out, int64_t n);
     bool (*from_i64[GAR_LANE_COUNT])(const int64_t *in, void *out, int64_t n);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "kernels/civil_priv.h"
 #include "kernels/vector_priv.h"
 
 #if defined(__x86_64__)

@@ -150,13 +150,6 @@ FLOAT_LANE(f64, double)
     }
 SHAPES(MUL_UNCHECKED_FN, mul_unchecked)
 
-static void mul_one_minus(const int64_t *a, const int64_t *b, int64_t one, int64_t *out, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        out[i] = (int64_t)((uint64_t)a[i] * (uint64_t)(one - b[i]));
-    }
-}
-
 /* --- comparison: bytes 0 or 1 first, then packed ----------------------------------------------------------------- */
 
 GAR_INLINE uint64_t pack_bytes(const uint8_t *flags)
@@ -369,61 +362,112 @@ static uint64_t bound(const int64_t *in, int64_t n)
     }
 GATHER_FN(gather8, uint8_t)
 GATHER_FN(gather16, uint16_t)
-GATHER_FN(gather32, uint32_t)
-GATHER_FN(gather64, uint64_t)
+GATHER_FN(gather32_any, uint32_t)
+GATHER_FN(gather64_any, uint64_t)
 
-static uint64_t gather_tail(const uint32_t *table, const uint32_t *rows, int64_t n)
-{
-    uint64_t word = 0;
-    for (int64_t k = 0; k < n; k++) {
-        word |= (uint64_t)((table[rows[k] >> 5] >> (rows[k] & 31)) & 1) << k;
-    }
-    return word;
-}
-
-static void gather_bits(const uint32_t *table, int64_t table_bits, const uint32_t *rows, uint64_t *bits, int64_t n)
+/* Tables of up to 32 or 16 entries lie in two registers and are looked up there. */
+static void gather32(const uint32_t *values, int64_t count, const uint32_t *rows, uint32_t *out, int64_t n)
 {
     int64_t i = 0;
 #if defined(GAR_BODY_AVX512)
+    if (count <= 32) {
+        const uint32_t mask = count == 32 ? UINT32_MAX : (1u << count) - 1;
+        const __m512i low = _mm512_maskz_loadu_epi32((__mmask16)mask, values);
+        const __m512i high = _mm512_maskz_loadu_epi32((__mmask16)(mask >> 16), values + 16);
+        for (; i + 16 <= n; i += 16) {
+            const __m512i at = _mm512_loadu_si512(rows + i);
+            _mm512_storeu_si512(out + i, _mm512_permutex2var_epi32(low, at, high));
+        }
+    } else {
+        for (; i + 16 <= n; i += 16) {
+            _mm512_storeu_si512(out + i, _mm512_i32gather_epi32(_mm512_loadu_si512(rows + i), values, 4));
+        }
+    }
+#else
+    (void)count;
+#endif
+    gather32_any(values, rows + i, out + i, n - i);
+}
+
+static void gather64(const uint64_t *values, int64_t count, const uint32_t *rows, uint64_t *out, int64_t n)
+{
+    int64_t i = 0;
+#if defined(GAR_BODY_AVX512)
+    if (count <= 16) {
+        const uint32_t mask = (1u << count) - 1;
+        const __m512i low = _mm512_maskz_loadu_epi64((__mmask8)mask, values);
+        const __m512i high = _mm512_maskz_loadu_epi64((__mmask8)(mask >> 8), values + 8);
+        for (; i + 8 <= n; i += 8) {
+            const __m512i at = _mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)(const void *)(rows + i)));
+            _mm512_storeu_si512(out + i, _mm512_permutex2var_epi64(low, at, high));
+        }
+    } else {
+        for (; i + 8 <= n; i += 8) {
+            const __m256i at = _mm256_loadu_si256((const __m256i *)(const void *)(rows + i));
+            _mm512_storeu_si512(out + i, _mm512_i32gather_epi64(at, values, 8));
+        }
+    }
+#else
+    (void)count;
+#endif
+    gather64_any(values, rows + i, out + i, n - i);
+}
+
+static void gather_flags(const uint8_t *flags, const uint32_t *rows, uint64_t *bits, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 64 <= n; i += 64) {
+        uint8_t found[64];
+        for (int64_t k = 0; k < 64; k++) {
+            found[k] = flags[rows[i + k]];
+        }
+        bits[i >> 6] = pack_bytes(found);
+    }
+    if (i < n) {
+        uint64_t word = 0;
+        for (int64_t k = 0; i + k < n; k++) {
+            word |= (uint64_t)flags[rows[i + k]] << k;
+        }
+        bits[i >> 6] = word;
+    }
+}
+
+#if defined(GAR_BODY_AVX512)
+/* Up to 512 flags as bits of one register; rows are a multiple of 64. */
+static void gather_few_flags(const uint8_t *flags, int64_t count, const uint32_t *rows, uint64_t *bits, int64_t n)
+{
+    uint64_t words[8] = {0};
+    for (int64_t i = 0; i < count; i++) {
+        words[i >> 6] |= (uint64_t)flags[i] << (i & 63);
+    }
+    const __m512i table = _mm512_loadu_si512(words);
     const __m512i one = _mm512_set1_epi32(1);
     const __m512i low = _mm512_set1_epi32(31);
-    const bool is_small = table_bits <= 512; /* the whole table lies in one register */
-    const int64_t table_words = (table_bits + 31) / 32;
-    const __m512i words = is_small ? _mm512_maskz_loadu_epi32((__mmask16)((1u << table_words) - 1), table)
-                                   : _mm512_setzero_si512();
-    for (; i + 64 <= n; i += 64) {
+    for (int64_t i = 0; i < n; i += 64) {
         uint64_t word = 0;
         for (int32_t k = 0; k < 64; k += 16) {
             const __m512i row = _mm512_loadu_si512(rows + i + k);
-            const __m512i at = _mm512_srli_epi32(row, 5);
-            const __m512i found = is_small ? _mm512_permutexvar_epi32(at, words) : _mm512_i32gather_epi32(at, table, 4);
+            const __m512i found = _mm512_permutexvar_epi32(_mm512_srli_epi32(row, 5), table);
             const __m512i shifted = _mm512_srlv_epi32(found, _mm512_and_si512(row, low));
             word |= (uint64_t)_mm512_test_epi32_mask(shifted, one) << k;
         }
         bits[i >> 6] = word;
     }
-#elif defined(GAR_BODY_AVX2)
-    (void)table_bits;
-    for (; i + 64 <= n; i += 64) {
-        uint64_t word = 0;
-        for (int32_t k = 0; k < 64; k += 8) {
-            const __m256i row = _mm256_loadu_si256((const __m256i *)(const void *)(rows + i + k));
-            const __m256i found = _mm256_i32gather_epi32((const int *)(const void *)table, _mm256_srli_epi32(row, 5), 4);
-            const __m256i by = _mm256_sub_epi32(_mm256_set1_epi32(31), _mm256_and_si256(row, _mm256_set1_epi32(31)));
-            const __m256 signs = _mm256_castsi256_ps(_mm256_sllv_epi32(found, by));
-            word |= (uint64_t)(uint32_t)_mm256_movemask_ps(signs) << k;
-        }
-        bits[i >> 6] = word;
+}
+#endif
+
+static void gather_bits(const uint8_t *flags, int64_t count, const uint32_t *rows, uint64_t *bits, int64_t n)
+{
+    int64_t i = 0;
+#if defined(GAR_BODY_AVX512)
+    if (count <= 512 && count < n) {
+        i = n / 64 * 64;
+        gather_few_flags(flags, count, rows, bits, i);
     }
 #else
-    (void)table_bits;
-    for (; i + 64 <= n; i += 64) {
-        bits[i >> 6] = gather_tail(table, rows + i, 64);
-    }
+    (void)count;
 #endif
-    if (i < n) {
-        bits[i >> 6] = gather_tail(table, rows + i, n - i);
-    }
+    gather_flags(flags, rows + i, bits + i / 64, n - i);
 }
 
 /* --- widths ------------------------------------------------------------------------------------------------------- */
@@ -453,6 +497,187 @@ WIDTH_FN(i32, int32_t)
 WIDTH_FN(u8, uint8_t)
 WIDTH_FN(u16, uint16_t)
 WIDTH_FN(u32, uint32_t)
+
+/* --- texts -------------------------------------------------------------------------------------------------------- */
+
+/* Pairs of words, as views are: bit i = pairs[i] is (low, high) where masked bits count. */
+static void equal_pairs(const uint64_t *pairs, uint64_t low, uint64_t low_mask, uint64_t high, uint64_t high_mask,
+                        uint64_t *bits, int64_t n)
+{
+    int64_t i = 0;
+    low &= low_mask;
+    high &= high_mask;
+#if defined(GAR_BODY_AVX512)
+    const int64_t l = (int64_t)low;
+    const int64_t h = (int64_t)high;
+    const int64_t lm = (int64_t)low_mask;
+    const int64_t hm = (int64_t)high_mask;
+    const __m512i want = _mm512_setr_epi64(l, h, l, h, l, h, l, h);
+    const __m512i keep = _mm512_setr_epi64(lm, hm, lm, hm, lm, hm, lm, hm);
+    for (; i + 64 <= n; i += 64) {
+        uint64_t word = 0;
+        for (int32_t k = 0; k < 64; k += 8) {
+            const uint64_t *p = pairs + 2 * (i + k);
+            const __m512i a = _mm512_and_si512(_mm512_loadu_si512(p), keep);
+            const __m512i b = _mm512_and_si512(_mm512_loadu_si512(p + 8), keep);
+            const uint32_t same = (uint32_t)_mm512_cmpeq_epi64_mask(a, want) |
+                                  (uint32_t)_mm512_cmpeq_epi64_mask(b, want) << 8;
+            word |= (uint64_t)_pext_u32(same & same >> 1, 0x5555) << k;
+        }
+        bits[i >> 6] = word;
+    }
+#endif
+    for (; i < n; i += 64) {
+        uint64_t word = 0;
+        const int64_t count = n - i < 64 ? n - i : 64;
+        for (int64_t k = 0; k < count; k++) {
+            const uint64_t *p = pairs + 2 * (i + k);
+            const uint64_t wrong = ((p[0] & low_mask) ^ low) | ((p[1] & high_mask) ^ high);
+            word |= (uint64_t)(wrong == 0) << k;
+        }
+        bits[i >> 6] = word;
+    }
+}
+
+/* First place of a part of at least two bytes: places where its first and last byte stand at the right distance are looked at. */
+static int64_t find_part(const uint8_t *text, int64_t bytes, const uint8_t *part, int64_t part_bytes)
+{
+    const int64_t places = bytes - part_bytes + 1;
+    int64_t i = 0;
+#if defined(GAR_BODY_AVX512)
+    const __m512i first = _mm512_set1_epi8((char)part[0]);
+    const __m512i last = _mm512_set1_epi8((char)part[part_bytes - 1]);
+    for (; i < places; i += 64) {
+        const uint64_t left = places - i >= 64 ? UINT64_MAX : (UINT64_C(1) << (places - i)) - 1;
+        const __m512i a = _mm512_maskz_loadu_epi8(left, text + i);
+        const __m512i b = _mm512_maskz_loadu_epi8(left, text + i + part_bytes - 1);
+        uint64_t hits = _mm512_mask_cmpeq_epi8_mask(_mm512_cmpeq_epi8_mask(a, first), b, last) & left;
+        while (hits != 0) {
+            const int64_t at = i + gar_ctz64(hits);
+            if (memcmp(text + at + 1, part + 1, (size_t)part_bytes - 2) == 0) {
+                return at;
+            }
+            hits &= hits - 1;
+        }
+    }
+    return -1;
+#elif defined(GAR_BODY_AVX2)
+    const __m256i first = _mm256_set1_epi8((char)part[0]);
+    const __m256i last = _mm256_set1_epi8((char)part[part_bytes - 1]);
+    for (; i + 32 <= places; i += 32) {
+        const __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)(text + i));
+        const __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(text + i + part_bytes - 1));
+        const __m256i both = _mm256_and_si256(_mm256_cmpeq_epi8(a, first), _mm256_cmpeq_epi8(b, last));
+        uint32_t hits = (uint32_t)_mm256_movemask_epi8(both);
+        while (hits != 0) {
+            const int64_t at = i + gar_ctz64(hits);
+            if (memcmp(text + at + 1, part + 1, (size_t)part_bytes - 2) == 0) {
+                return at;
+            }
+            hits &= hits - 1;
+        }
+    }
+    for (; i < places; i++) {
+        if (text[i] == part[0] && text[i + part_bytes - 1] == part[part_bytes - 1] &&
+            memcmp(text + i + 1, part + 1, (size_t)part_bytes - 2) == 0) {
+            return i;
+        }
+    }
+    return -1;
+#else
+    (void)places;
+    (void)i;
+    const uint8_t *found = memmem(text, (size_t)bytes, part, (size_t)part_bytes);
+    return found == NULL ? -1 : found - text;
+#endif
+}
+
+/* Letters first .. first + 25 get their other case; true if all bytes are ASCII. Eight bytes a step: adding to the low
+ * seven bits of each byte carries into its top bit where the byte is large enough. */
+GAR_INLINE uint64_t flip_eight(uint64_t x, uint64_t first)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    const uint64_t low = x & (0x7f * ones);
+    const uint64_t from_first = low + (0x80 - first) * ones;
+    const uint64_t from_behind = low + (0x80 - first - 26) * ones;
+    return x ^ ((~x & (from_first ^ from_behind) & (0x80 * ones)) >> 2);
+}
+
+static bool flip_case(const uint8_t *GAR_RESTRICT text, uint8_t *GAR_RESTRICT out, int64_t bytes, uint8_t first)
+{
+    uint64_t high = 0;
+    int64_t i = 0;
+    for (; i + 8 <= bytes; i += 8) {
+        const uint64_t x = gar_load_u64(text + i);
+        high |= x;
+        gar_store_u64(out + i, flip_eight(x, first));
+    }
+    if (i < bytes && bytes >= 8) { /* the last eight once more */
+        const uint64_t x = gar_load_u64(text + bytes - 8);
+        high |= x;
+        gar_store_u64(out + bytes - 8, flip_eight(x, first));
+    } else if (i < bytes) {
+        uint64_t x = 0;
+        memcpy(&x, text, (size_t)bytes);
+        high |= x;
+        const uint64_t flipped = flip_eight(x, first);
+        memcpy(out, &flipped, (size_t)bytes);
+    }
+    return (high & UINT64_C(0x8080808080808080)) == 0;
+}
+
+/* --- dates and doubles -------------------------------------------------------------------------------------------- */
+
+#define CIVIL_FN(name, member)                                                                                 \
+    static void name(const int32_t *days, int32_t *out, int64_t n)                                            \
+    {                                                                                                         \
+        for (int64_t i = 0; i < n; i++) {                                                                     \
+            out[i] = civil_of(days[i]).member;                                                                \
+        }                                                                                                     \
+    }
+CIVIL_FN(civil_year, year)
+CIVIL_FN(civil_month, month)
+CIVIL_FN(civil_day, day)
+
+static bool days_of_ticks(const int64_t *ticks, int64_t per_day, int32_t *out, int64_t n)
+{
+    int64_t lost = 0;
+#if defined(GAR_BODY_AVX512)
+    /* the estimate is off by less than one: ticks have 63 bits and the quotient is far below 2^52 for any unit that
+     * passes the check at the end, whose remainder then says which way */
+    const double inverse = 1.0 / (double)per_day;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t q = (int64_t)((double)ticks[i] * inverse);
+        const int64_t rest = (int64_t)((uint64_t)ticks[i] - (uint64_t)q * (uint64_t)per_day);
+        q -= rest < 0 ? 1 : 0;
+        q += rest >= per_day ? 1 : 0;
+        out[i] = (int32_t)q;
+        lost |= q ^ out[i];
+    }
+#else
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t t = ticks[i];
+        const int64_t q = t / per_day - (t % per_day < 0 ? 1 : 0);
+        out[i] = (int32_t)q;
+        lost |= q ^ out[i];
+    }
+#endif
+    return lost == 0;
+}
+
+static void divide_to_double(const int64_t *in, double unit, double *out, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = (double)in[i] / unit;
+    }
+}
+
+static void i64_to_double(const int64_t *in, double *out, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = (double)in[i];
+    }
+}
 
 /* --- the table ---------------------------------------------------------------------------------------------------- */
 
@@ -510,7 +735,13 @@ const struct gar_vector_kernels GAR_BODY_TABLE = {
     .gather32 = gather32,
     .gather64 = gather64,
     .gather_bits = gather_bits,
-    .mul_one_minus = mul_one_minus,
+    .equal_pairs = equal_pairs,
+    .find_part = find_part,
+    .flip_case = flip_case,
+    .civil = {civil_year, civil_month, civil_day},
+    .days_of_ticks = days_of_ticks,
+    .divide_to_double = divide_to_double,
+    .i64_to_double = i64_to_double,
     .to_i64 = {[GAR_LANE_I8] = to_i64_i8,
                [GAR_LANE_I16] = to_i64_i16,
                [GAR_LANE_I32] = to_i64_i32,

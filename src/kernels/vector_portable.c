@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "kernels/civil_priv.h"
 #include "kernels/vector_priv.h"
 
 #define GAR_BODY_ISA GAR_ISA_PORTABLE
