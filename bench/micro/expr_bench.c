@@ -15,12 +15,12 @@
 
 enum { RUNS = 41, ROWS = 65536 };
 
-#define MUST(call)                                                        \
-    do {                                                                  \
-        if ((call) < 0) {                                                 \
+#define MUST(call)                                                                      \
+    do {                                                                                \
+        if ((call) < 0) {                                                               \
             (void)fprintf(stderr, "expr_bench: %s failed: %s\n", #call, error.message); \
-            exit(1); /* NOLINT(concurrency-mt-unsafe): a program that ends */ \
-        }                                                                 \
+            exit(1); /* NOLINT(concurrency-mt-unsafe): a program that ends */           \
+        }                                                                               \
     } while (0)
 
 static struct gar_error error = GAR_ERROR_INIT;
@@ -50,7 +50,8 @@ static struct gar_column *new_column(struct gar_type type, int64_t rows)
     return column;
 }
 
-static struct gar_column *decimals(int32_t precision, int32_t scale, int64_t rows, int64_t step, uint64_t bound)
+static struct gar_column *decimals(int32_t precision, int32_t scale, int64_t rows, int64_t step,
+                                   uint64_t bound)
 {
     struct gar_column *column = new_column(gar_type_decimal(precision, scale), rows);
     gar_i128 *v = gar_column_values_mut(column);
@@ -116,12 +117,14 @@ static struct gar_column *coded(struct gar_column *entries)
         ((uint32_t *)(void *)codes->data)[i] = (uint32_t)random_below((uint64_t)entries->length);
     }
     struct gar_column *column = NULL;
-    MUST(gar_column_new_dictionary(codes, ROWS, NULL, 0, entries, gar_dictionary_next_id(), &column, &error));
+    MUST(gar_column_new_dictionary(codes, ROWS, NULL, 0, entries, gar_dictionary_next_id(), &column,
+                                   &error));
     return column;
 }
 
-static const char *const names[] = {"price",        "discount", "tax",  "quantity", "ship",  "price_coded",
-                                    "discount_flat", "tax_flat", "ship_flat", "quantity_flat", "k", "x", "short", "long"};
+static const char *const names[] = {
+    "price",    "discount",  "tax",           "quantity", "ship", "price_coded", "discount_flat",
+    "tax_flat", "ship_flat", "quantity_flat", "k",        "x",    "short",       "long"};
 
 static struct gar_batch *make_batch(void)
 {
@@ -213,10 +216,12 @@ static struct gar_expr *one(const char *name, struct gar_expr *a)
 
 static struct gar_expr *q6(const char *ship, const char *discount, const char *quantity)
 {
-    struct gar_expr *dates_fit = two("and", two("greater_equal", col(ship), day(8766)), two("less", col(ship), day(9131)));
-    struct gar_expr *discount_fits =
-        two("and", two("greater_equal", col(discount), cents(5)), two("less_equal", col(discount), cents(7)));
-    return two("and", two("and", dates_fit, discount_fits), two("less", col(quantity), integer(24)));
+    struct gar_expr *dates_fit =
+        two("and", two("greater_equal", col(ship), day(8766)), two("less", col(ship), day(9131)));
+    struct gar_expr *discount_fits = two("and", two("greater_equal", col(discount), cents(5)),
+                                         two("less_equal", col(discount), cents(7)));
+    return two("and", two("and", dates_fit, discount_fits),
+               two("less", col(quantity), integer(24)));
 }
 
 static struct gar_expr *disc_price(const char *price, const char *discount)
@@ -240,8 +245,8 @@ static struct gar_expr *chain(void)
 
 /* --- timing --- */
 
-static void report(const char *what, const struct gar_batch *batch, struct gar_expr *const *exprs, int64_t count,
-                   bool is_filter)
+static void report(const char *what, const struct gar_batch *batch, struct gar_expr *const *exprs,
+                   int64_t count, bool is_filter)
 {
     printf("%-40s", what);
     for (enum gar_isa isa = GAR_ISA_PORTABLE; isa <= GAR_ISA_AVX512; isa++) {
@@ -300,17 +305,20 @@ int main(void)
     report_one("price * (1 - discount), flat", batch, disc_price("price", "discount_flat"));
     struct gar_expr *q1[] = {disc_price("price", "discount"), charge("price", "discount", "tax")};
     report("q1: both products, coded", batch, q1, 2, false);
-    struct gar_expr *q1_flat[] = {disc_price("price", "discount_flat"), charge("price", "discount_flat", "tax_flat")};
+    struct gar_expr *q1_flat[] = {disc_price("price", "discount_flat"),
+                                  charge("price", "discount_flat", "tax_flat")};
     report("q1: both products, flat", batch, q1_flat, 2, false);
     report_one("six chained double operations", batch, chain());
     report_one("k + 1", batch, two("add", col("k"), integer(1)));
     report_one("k * k + k", batch, two("add", two("multiply", col("k"), col("k")), col("k")));
     report_filter("k < 10 (1 %)", batch, two("less", col("k"), integer(10)));
     report_filter("k < 500 (50 %)", batch, two("less", col("k"), integer(500)));
-    report_filter("k < 10 and x < 500", batch,
-                  two("and", two("less", col("k"), integer(10)), two("less", col("x"), number(500))));
-    report_filter("k < 900 and x < 500", batch,
-                  two("and", two("less", col("k"), integer(900)), two("less", col("x"), number(500))));
+    report_filter(
+        "k < 10 and x < 500", batch,
+        two("and", two("less", col("k"), integer(10)), two("less", col("x"), number(500))));
+    report_filter(
+        "k < 900 and x < 500", batch,
+        two("and", two("less", col("k"), integer(900)), two("less", col("x"), number(500))));
     report_one("k < 500 as a column", batch, two("less", col("k"), integer(500)));
     report_one("year(date)", batch, one("year", col("ship_flat")));
     report_one("cast decimal as double", batch, two("divide", col("price"), number(1)));

@@ -360,18 +360,10 @@ void column_share_validity(struct gar_column *to, const struct gar_column *from)
     to->null_count = from->null_count;
 }
 
-enum gar_status gar_column_slice(const struct gar_column *column, int64_t offset, int64_t length,
+/* The slice as a column of its own, also when it is the whole column. */
+static enum gar_status new_slice(const struct gar_column *column, int64_t offset, int64_t length,
                                  struct gar_column **out, struct gar_error *err)
 {
-    if (offset == 0 && length == column->length) {
-        *out = gar_column_ref(column);
-        return GAR_OK;
-    }
-    if (offset < 0 || length < 0 || offset > column->length - length) {
-        return gar_error_set(err, GAR_ERR_INTERNAL,
-                             "a slice of %lld rows from row %lld in a column of %lld rows",
-                             (long long)length, (long long)offset, (long long)column->length);
-    }
     struct gar_column *slice = column_alloc(column->type, column->encoding, length, err);
     if (slice == NULL) {
         return GAR_ERR_NOMEM;
@@ -396,6 +388,35 @@ enum gar_status gar_column_slice(const struct gar_column *column, int64_t offset
         slice->values = (const uint8_t *)column->values + offset * gar_type_width(column->type);
     }
     *out = slice;
+    return GAR_OK;
+}
+
+enum gar_status gar_column_slice(const struct gar_column *column, int64_t offset, int64_t length,
+                                 struct gar_column **out, struct gar_error *err)
+{
+    if (offset == 0 && length == column->length) {
+        *out = gar_column_ref(column);
+        return GAR_OK;
+    }
+    if (offset < 0 || length < 0 || offset > column->length - length) {
+        return gar_error_set(err, GAR_ERR_INTERNAL,
+                             "a slice of %lld rows from row %lld in a column of %lld rows",
+                             (long long)length, (long long)offset, (long long)column->length);
+    }
+    return new_slice(column, offset, length, out, err);
+}
+
+enum gar_status gar_column_with_dictionary(const struct gar_column *column,
+                                           struct gar_column *dictionary, uint64_t dictionary_id,
+                                           struct gar_column **out, struct gar_error *err)
+{
+    struct gar_column *coded = NULL;
+    GAR_TRY(new_slice(column, 0, column->length, &coded, err));
+    gar_column_unref(coded->dictionary);
+    coded->dictionary = gar_column_ref(dictionary);
+    coded->dictionary_id = dictionary_id;
+    coded->type = dictionary->type;
+    *out = coded;
     return GAR_OK;
 }
 

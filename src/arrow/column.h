@@ -95,6 +95,13 @@ GAR_MUST_USE enum gar_status gar_column_new_dictionary(
     struct gar_buffer *codes, int64_t length, struct gar_buffer *validity, int64_t null_count,
     struct gar_column *dictionary, uint64_t dictionary_id, struct gar_column **out,
     struct gar_error *err);
+/* The rows of a DICTIONARY column with another dictionary (FLAT, without nulls, at least as long; a reference is
+ * taken) and its id; codes and validity are shared. */
+GAR_MUST_USE enum gar_status gar_column_with_dictionary(const struct gar_column *column,
+                                                        struct gar_column *dictionary,
+                                                        uint64_t dictionary_id,
+                                                        struct gar_column **out,
+                                                        struct gar_error *err);
 /* value: FLAT of length 1 (moved) -> CONSTANT of `length`. */
 GAR_MUST_USE enum gar_status gar_column_new_constant(struct gar_column *value, int64_t length,
                                                      struct gar_column **out,

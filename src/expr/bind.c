@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Typing: names to positions, common types, implicit casts. What each function takes is in bind_*.c. */
-#include "expr/expr.h"
-
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/calendar.h"
 #include "expr/bind_priv.h"
+#include "expr/expr.h"
 #include "expr/fold_priv.h"
 
 /* Things with destructors that bound trees point to. */
@@ -26,8 +25,8 @@ void gar_binder_destroy(struct gar_binder *binder)
     gar_arena_destroy(&binder->arena);
 }
 
-static enum gar_status arena_calloc(struct gar_binder *binder, int64_t count, int64_t item_bytes, void **out,
-                                    struct gar_error *err)
+static enum gar_status arena_calloc(struct gar_binder *binder, int64_t count, int64_t item_bytes,
+                                    void **out, struct gar_error *err)
 {
     *out = gar_arena_calloc(&binder->arena, count, item_bytes);
     return *out != NULL ? GAR_OK : gar_error_nomem(err, count * item_bytes);
@@ -75,16 +74,17 @@ bool gar_bound_is_const_null(const struct gar_bound *node)
     return node->op == GAR_OP_CONST && !node->value->is_valid;
 }
 
-enum gar_status gar_bind_type_error(const struct gar_function *function, const char *takes, struct gar_type given,
-                                    struct gar_error *err)
+enum gar_status gar_bind_type_error(const struct gar_function *function, const char *takes,
+                                    struct gar_type given, struct gar_error *err)
 {
     char text[64];
     return gar_error_set(err, GAR_ERR_TYPE, "%s takes %s, not %s", function->info.name, takes,
                          gar_type_text(given, text, (int64_t)sizeof text));
 }
 
-enum gar_status gar_bind_literal_i64(const struct gar_function *function, const char *what, const struct gar_bound *arg,
-                                     int64_t *out, struct gar_error *err)
+enum gar_status gar_bind_literal_i64(const struct gar_function *function, const char *what,
+                                     const struct gar_bound *arg, int64_t *out,
+                                     struct gar_error *err)
 {
     if (arg->op == GAR_OP_CONST && arg->value->is_valid) {
         if (gar_type_is_signed(arg->type)) {
@@ -96,7 +96,8 @@ enum gar_status gar_bind_literal_i64(const struct gar_function *function, const 
             return GAR_OK;
         }
     }
-    return gar_error_set(err, GAR_ERR_TYPE, "%s takes a literal integer as %s", function->info.name, what);
+    return gar_error_set(err, GAR_ERR_TYPE, "%s takes a literal integer as %s", function->info.name,
+                         what);
 }
 
 int32_t gar_type_integer_digits(struct gar_type type)
@@ -130,14 +131,17 @@ static struct gar_type common_integer(struct gar_type a, struct gar_type b)
 
 static bool common_decimal(struct gar_type a, struct gar_type b, struct gar_type *out)
 {
-    const struct gar_type x = a.id == GAR_DECIMAL128 ? a : gar_type_decimal(gar_type_integer_digits(a), 0);
-    const struct gar_type y = b.id == GAR_DECIMAL128 ? b : gar_type_decimal(gar_type_integer_digits(b), 0);
+    const struct gar_type x =
+        a.id == GAR_DECIMAL128 ? a : gar_type_decimal(gar_type_integer_digits(a), 0);
+    const struct gar_type y =
+        b.id == GAR_DECIMAL128 ? b : gar_type_decimal(gar_type_integer_digits(b), 0);
     const int32_t scale = x.scale > y.scale ? x.scale : y.scale;
     const int32_t x_whole = x.precision - x.scale;
     const int32_t y_whole = y.precision - y.scale;
     const int32_t precision = (x_whole > y_whole ? x_whole : y_whole) + scale;
     /* Beyond 38 digits the values are checked when they are cast. */
-    *out = gar_type_decimal(precision > GAR_DECIMAL_PRECISION_MAX ? GAR_DECIMAL_PRECISION_MAX : precision, scale);
+    *out = gar_type_decimal(
+        precision > GAR_DECIMAL_PRECISION_MAX ? GAR_DECIMAL_PRECISION_MAX : precision, scale);
     return true;
 }
 
@@ -146,8 +150,9 @@ static bool common_numeric(struct gar_type a, struct gar_type b, struct gar_type
     if (gar_type_is_float(a) || gar_type_is_float(b)) {
         const struct gar_type other = gar_type_is_float(a) ? b : a;
         const struct gar_type given = gar_type_is_float(a) ? a : b;
-        const bool is_narrow = given.id == GAR_FLOAT32 &&
-                               (other.id == GAR_FLOAT32 || (gar_type_is_integer(other) && gar_type_width(other) <= 2));
+        const bool is_narrow =
+            given.id == GAR_FLOAT32 &&
+            (other.id == GAR_FLOAT32 || (gar_type_is_integer(other) && gar_type_width(other) <= 2));
         *out = gar_type_of(is_narrow ? GAR_FLOAT32 : GAR_FLOAT64);
         return true;
     }
@@ -158,7 +163,8 @@ static bool common_numeric(struct gar_type a, struct gar_type b, struct gar_type
     return true;
 }
 
-bool gar_type_common(struct gar_type a, struct gar_type b, bool zones_may_differ, struct gar_type *out)
+bool gar_type_common(struct gar_type a, struct gar_type b, bool zones_may_differ,
+                     struct gar_type *out)
 {
     if (gar_type_equal(a, b) || b.id == GAR_NULL) {
         *out = a;
@@ -244,13 +250,15 @@ static bool integer_as(const struct gar_value *from, struct gar_type type, struc
         return v >= -exact_max && v <= exact_max;
     }
     if (type.id == GAR_DECIMAL128) {
-        return gar_decimal_rescale(v, type.scale, &out->i128) && gar_decimal_fits(out->i128, type.precision);
+        return gar_decimal_rescale(v, type.scale, &out->i128) &&
+               gar_decimal_fits(out->i128, type.precision);
     }
     return false;
 }
 
-enum gar_status gar_bound_cast(struct gar_binder *binder, struct gar_bound *node, struct gar_type type, bool is_try,
-                               struct gar_bound **out, struct gar_error *err)
+enum gar_status gar_bound_cast(struct gar_binder *binder, struct gar_bound *node,
+                               struct gar_type type, bool is_try, struct gar_bound **out,
+                               struct gar_error *err)
 {
     if (gar_type_equal(node->type, type)) {
         *out = node;
@@ -266,7 +274,8 @@ enum gar_status gar_bound_cast(struct gar_binder *binder, struct gar_bound *node
     if (node->op == GAR_OP_CONST) {
         struct gar_value value = {.type = type};
         if (!node->value->is_valid ||
-            (gar_type_is_integer(node->type) && gar_type_is_numeric(type) && integer_as(node->value, type, &value))) {
+            (gar_type_is_integer(node->type) && gar_type_is_numeric(type) &&
+             integer_as(node->value, type, &value))) {
             return gar_bound_const(binder, &value, node->is_literal, out, err);
         }
     }
@@ -276,12 +285,13 @@ enum gar_status gar_bound_cast(struct gar_binder *binder, struct gar_bound *node
 }
 
 /* The type a user's integer literal takes beside `other`; false to leave it as it is. */
-static bool integer_literal_type(const struct gar_value *value, struct gar_type other, bool is_comparison,
-                                 struct gar_type *out)
+static bool integer_literal_type(const struct gar_value *value, struct gar_type other,
+                                 bool is_comparison, struct gar_type *out)
 {
     struct gar_value kept;
     if (gar_type_is_integer(other)) {
-        const bool is_wide = gar_type_is_signed(other) ? gar_type_width(other) >= 4 : other.id == GAR_UINT64;
+        const bool is_wide =
+            gar_type_is_signed(other) ? gar_type_width(other) >= 4 : other.id == GAR_UINT64;
         if ((is_wide || is_comparison) && integer_as(value, other, &kept)) {
             *out = other;
             return true;
@@ -294,7 +304,8 @@ static bool integer_literal_type(const struct gar_value *value, struct gar_type 
         return integer_as(value, other, &kept);
     }
     if (other.id == GAR_DECIMAL128) {
-        uint64_t rest = gar_type_is_signed(value->type) && value->i64 < 0 ? 0 - (uint64_t)value->i64 : value->u64;
+        uint64_t rest = gar_type_is_signed(value->type) && value->i64 < 0 ? 0 - (uint64_t)value->i64
+                                                                          : value->u64;
         int32_t digits = 1;
         while (rest >= 10) {
             rest /= 10;
@@ -306,8 +317,8 @@ static bool integer_literal_type(const struct gar_value *value, struct gar_type 
     return false;
 }
 
-enum gar_status gar_bind_adapt(struct gar_binder *binder, struct gar_bound **args, int64_t count, bool is_comparison,
-                               struct gar_error *err)
+enum gar_status gar_bind_adapt(struct gar_binder *binder, struct gar_bound **args, int64_t count,
+                               bool is_comparison, struct gar_error *err)
 {
     /* The common type of everything that is no literal. */
     struct gar_type other = gar_type_of(GAR_NULL);
@@ -322,9 +333,11 @@ enum gar_status gar_bind_adapt(struct gar_binder *binder, struct gar_bound **arg
             continue;
         }
         struct gar_type type;
-        if (gar_type_is_integer(arg->type) && integer_literal_type(arg->value, other, is_comparison, &type)) {
+        if (gar_type_is_integer(arg->type) &&
+            integer_literal_type(arg->value, other, is_comparison, &type)) {
             GAR_TRY(gar_bound_cast(binder, arg, type, false, &args[i], err));
-        } else if (arg->type.id == GAR_STRING && gar_type_is_temporal(other) && other.id != GAR_DURATION) {
+        } else if (arg->type.id == GAR_STRING && gar_type_is_temporal(other) &&
+                   other.id != GAR_DURATION) {
             const bool has_time = other.id == GAR_DATE && arg->value->text.size > 10;
             type = has_time ? gar_type_timestamp(GAR_MICRO, NULL) : other;
             GAR_TRY(gar_bound_cast(binder, arg, type, false, &args[i], err));
@@ -334,8 +347,9 @@ enum gar_status gar_bind_adapt(struct gar_binder *binder, struct gar_bound **arg
     return GAR_OK;
 }
 
-enum gar_status gar_bind_common(struct gar_binder *binder, const struct gar_function *function, struct gar_bound **args,
-                                int64_t count, bool is_comparison, struct gar_type *out, struct gar_error *err)
+enum gar_status gar_bind_common(struct gar_binder *binder, const struct gar_function *function,
+                                struct gar_bound **args, int64_t count, bool is_comparison,
+                                struct gar_type *out, struct gar_error *err)
 {
     GAR_TRY(gar_bind_adapt(binder, args, count, is_comparison, err));
     struct gar_type type = gar_type_of(GAR_NULL);
@@ -346,9 +360,12 @@ enum gar_status gar_bind_common(struct gar_binder *binder, const struct gar_func
             char b_text[64];
             gar_type_text(type, a_text, (int64_t)sizeof a_text);
             gar_type_text(args[i]->type, b_text, (int64_t)sizeof b_text);
-            const bool is_zone_clash = type.id == GAR_TIMESTAMP && args[i]->type.id == GAR_TIMESTAMP;
-            return gar_error_set(err, GAR_ERR_TYPE, "%s cannot take %s with %s%s", function->info.name, a_text, b_text,
-                                 is_zone_clash ? "; cast one of them to the other's zone" : "; cast one of them");
+            const bool is_zone_clash =
+                type.id == GAR_TIMESTAMP && args[i]->type.id == GAR_TIMESTAMP;
+            return gar_error_set(err, GAR_ERR_TYPE, "%s cannot take %s with %s%s",
+                                 function->info.name, a_text, b_text,
+                                 is_zone_clash ? "; cast one of them to the other's zone"
+                                               : "; cast one of them");
         }
         type = next;
     }
@@ -364,24 +381,27 @@ enum gar_status gar_bind_common(struct gar_binder *binder, const struct gar_func
     return GAR_OK;
 }
 
-static enum gar_status bind_column(struct gar_binder *binder, const struct gar_expr *expr, struct gar_bound **out,
-                                   struct gar_error *err)
+static enum gar_status bind_column(struct gar_binder *binder, const struct gar_expr *expr,
+                                   struct gar_bound **out, struct gar_error *err)
 {
     int64_t position = 0;
     if (binder->schema == NULL) {
-        return gar_error_set(err, GAR_ERR_COLUMN, "unknown column '%s'; no columns are in reach here", expr->name);
+        return gar_error_set(err, GAR_ERR_COLUMN,
+                             "unknown column '%s'; no columns are in reach here", expr->name);
     }
     GAR_TRY(gar_schema_get(binder->schema, expr->name, &position, err));
-    GAR_TRY(gar_bound_new(binder, GAR_OP_COLUMN, binder->schema->fields[position].type, NULL, 0, out, err));
+    GAR_TRY(gar_bound_new(binder, GAR_OP_COLUMN, binder->schema->fields[position].type, NULL, 0,
+                          out, err));
     (*out)->column = position;
     return GAR_OK;
 }
 
-static enum gar_status bind_args(struct gar_binder *binder, const struct gar_expr *expr, struct gar_bound ***out,
-                                 struct gar_error *err)
+static enum gar_status bind_args(struct gar_binder *binder, const struct gar_expr *expr,
+                                 struct gar_bound ***out, struct gar_error *err)
 {
     void *memory = NULL;
-    GAR_TRY(arena_calloc(binder, expr->arg_count + 1, (int64_t)sizeof(struct gar_bound *), &memory, err));
+    GAR_TRY(arena_calloc(binder, expr->arg_count + 1, (int64_t)sizeof(struct gar_bound *), &memory,
+                         err));
     struct gar_bound **args = memory;
     for (int64_t i = 0; i < expr->arg_count; i++) {
         GAR_TRY(gar_bind(binder, expr->args[i], &args[i], err));
@@ -390,17 +410,19 @@ static enum gar_status bind_args(struct gar_binder *binder, const struct gar_exp
     return GAR_OK;
 }
 
-static enum gar_status bind_call(struct gar_binder *binder, const struct gar_expr *expr, struct gar_bound **out,
-                                 struct gar_error *err)
+static enum gar_status bind_call(struct gar_binder *binder, const struct gar_expr *expr,
+                                 struct gar_bound **out, struct gar_error *err)
 {
     const struct gar_function *function = expr->function;
     const bool is_aggregate = function->info.kind == GAR_FUNCTION_AGGREGATE;
     if (is_aggregate && binder->in_aggregate) {
-        return gar_error_set(err, GAR_ERR_TYPE, "%s stands inside another aggregate; aggregate in two steps",
+        return gar_error_set(err, GAR_ERR_TYPE,
+                             "%s stands inside another aggregate; aggregate in two steps",
                              function->info.name);
     }
     if (is_aggregate && !binder->allow_aggregates) {
-        return gar_error_set(err, GAR_ERR_TYPE, "the aggregate %s is not allowed here; use agg() or select()",
+        return gar_error_set(err, GAR_ERR_TYPE,
+                             "the aggregate %s is not allowed here; use agg() or select()",
                              function->info.name);
     }
     struct gar_bound **args = NULL;
@@ -424,8 +446,8 @@ static enum gar_status bind_call(struct gar_binder *binder, const struct gar_exp
     return GAR_OK;
 }
 
-static enum gar_status bind_in_list(struct gar_binder *binder, const struct gar_expr *expr, struct gar_bound **out,
-                                    struct gar_error *err)
+static enum gar_status bind_in_list(struct gar_binder *binder, const struct gar_expr *expr,
+                                    struct gar_bound **out, struct gar_error *err)
 {
     struct gar_bound *arg = NULL;
     GAR_TRY(gar_bind(binder, expr->args[0], &arg, err));
@@ -446,8 +468,8 @@ static enum gar_status bind_in_list(struct gar_binder *binder, const struct gar_
     return GAR_OK;
 }
 
-enum gar_status gar_bind(struct gar_binder *binder, const struct gar_expr *expr, struct gar_bound **out,
-                         struct gar_error *err)
+enum gar_status gar_bind(struct gar_binder *binder, const struct gar_expr *expr,
+                         struct gar_bound **out, struct gar_error *err)
 {
     switch (expr->kind) {
     case GAR_EXPR_COLUMN: return bind_column(binder, expr, out, err);
@@ -475,14 +497,15 @@ enum gar_status gar_bind(struct gar_binder *binder, const struct gar_expr *expr,
     return gar_error_set(err, GAR_ERR_INTERNAL, "unknown kind of expression %d", (int)expr->kind);
 }
 
-enum gar_status gar_expr_type(const struct gar_expr *expr, const struct gar_schema *schema, bool allow_aggregates,
-                              struct gar_type *out, struct gar_error *err)
+enum gar_status gar_expr_type(const struct gar_expr *expr, const struct gar_schema *schema,
+                              bool allow_aggregates, struct gar_type *out, struct gar_error *err)
 {
     struct gar_binder binder = {.schema = schema, .allow_aggregates = allow_aggregates};
     struct gar_bound *bound = NULL;
     enum gar_status status = gar_bind(&binder, expr, &bound, err);
     if (status >= 0 && bound->op == GAR_OP_INTERVAL) {
-        status = gar_error_set(err, GAR_ERR_TYPE, "an interval is no value of its own; add it to a date or timestamp");
+        status = gar_error_set(err, GAR_ERR_TYPE,
+                               "an interval is no value of its own; add it to a date or timestamp");
     }
     if (status >= 0) {
         *out = bound->type;

@@ -7,16 +7,18 @@
 /* Digits that the mean of decimals has beyond its input's scale. */
 #define MEAN_EXTRA_SCALE 4
 
-static enum gar_status aggregate(struct gar_binder *binder, const struct gar_function *function, struct gar_type type,
-                                 struct gar_bound **args, int64_t count, struct gar_bound **out, struct gar_error *err)
+static enum gar_status aggregate(struct gar_binder *binder, const struct gar_function *function,
+                                 struct gar_type type, struct gar_bound **args, int64_t count,
+                                 struct gar_bound **out, struct gar_error *err)
 {
     GAR_TRY(gar_bound_new(binder, GAR_OP_AGGREGATE, type, args, count, out, err));
     (*out)->function = function;
     return GAR_OK;
 }
 
-enum gar_status gar_bind_sum(struct gar_binder *binder, const struct gar_function *function, struct gar_bound **args,
-                             int64_t count, struct gar_bound **out, struct gar_error *err)
+enum gar_status gar_bind_sum(struct gar_binder *binder, const struct gar_function *function,
+                             struct gar_bound **args, int64_t count, struct gar_bound **out,
+                             struct gar_error *err)
 {
     const struct gar_type from = args[0]->type;
     const bool is_sum = function->id == GAR_FN_SUM;
@@ -32,13 +34,15 @@ enum gar_status gar_bind_sum(struct gar_binder *binder, const struct gar_functio
     } else if (from.id == GAR_NULL || (is_sum && from.id == GAR_DURATION)) {
         type = from;
     } else {
-        return gar_bind_type_error(function, is_sum ? "a number, bool or duration" : "an integer or float", from, err);
+        return gar_bind_type_error(
+            function, is_sum ? "a number, bool or duration" : "an integer or float", from, err);
     }
     return aggregate(binder, function, type, args, count, out, err);
 }
 
-enum gar_status gar_bind_mean(struct gar_binder *binder, const struct gar_function *function, struct gar_bound **args,
-                              int64_t count, struct gar_bound **out, struct gar_error *err)
+enum gar_status gar_bind_mean(struct gar_binder *binder, const struct gar_function *function,
+                              struct gar_bound **args, int64_t count, struct gar_bound **out,
+                              struct gar_error *err)
 {
     const struct gar_type from = args[0]->type;
     struct gar_type type = gar_type_of(GAR_FLOAT64);
@@ -56,34 +60,40 @@ enum gar_status gar_bind_mean(struct gar_binder *binder, const struct gar_functi
 }
 
 enum gar_status gar_bind_min_max(struct gar_binder *binder, const struct gar_function *function,
-                                 struct gar_bound **args, int64_t count, struct gar_bound **out, struct gar_error *err)
+                                 struct gar_bound **args, int64_t count, struct gar_bound **out,
+                                 struct gar_error *err)
 {
     return aggregate(binder, function, args[0]->type, args, count, out, err);
 }
 
-enum gar_status gar_bind_count(struct gar_binder *binder, const struct gar_function *function, struct gar_bound **args,
-                               int64_t count, struct gar_bound **out, struct gar_error *err)
+enum gar_status gar_bind_count(struct gar_binder *binder, const struct gar_function *function,
+                               struct gar_bound **args, int64_t count, struct gar_bound **out,
+                               struct gar_error *err)
 {
     if (count == 2) {
         const struct gar_bound *mode = args[1];
-        const bool is_text = mode->op == GAR_OP_CONST && mode->type.id == GAR_STRING && mode->value->is_valid;
-        if (!is_text || (strcmp(mode->value->text.data, "valid") != 0 && strcmp(mode->value->text.data, "null") != 0 &&
+        const bool is_text =
+            mode->op == GAR_OP_CONST && mode->type.id == GAR_STRING && mode->value->is_valid;
+        if (!is_text || (strcmp(mode->value->text.data, "valid") != 0 &&
+                         strcmp(mode->value->text.data, "null") != 0 &&
                          strcmp(mode->value->text.data, "all") != 0)) {
-            return gar_error_set(err, GAR_ERR_VALUE, "count takes 'valid', 'null' or 'all' as its second argument");
+            return gar_error_set(err, GAR_ERR_VALUE,
+                                 "count takes 'valid', 'null' or 'all' as its second argument");
         }
     }
     return aggregate(binder, function, gar_type_of(GAR_INT64), args, count, out, err);
 }
 
 enum gar_status gar_bind_stddev(struct gar_binder *binder, const struct gar_function *function,
-                                struct gar_bound **args, int64_t count, struct gar_bound **out, struct gar_error *err)
+                                struct gar_bound **args, int64_t count, struct gar_bound **out,
+                                struct gar_error *err)
 {
     if (count == 2) {
         int64_t ddof = 0;
         GAR_TRY(gar_bind_literal_i64(function, "ddof", args[1], &ddof, err));
         if (ddof < 0) {
-            return gar_error_set(err, GAR_ERR_VALUE, "%s: ddof is %lld, it cannot be negative", function->info.name,
-                                 (long long)ddof);
+            return gar_error_set(err, GAR_ERR_VALUE, "%s: ddof is %lld, it cannot be negative",
+                                 function->info.name, (long long)ddof);
         }
     }
     const struct gar_type from = args[0]->type;
@@ -93,9 +103,10 @@ enum gar_status gar_bind_stddev(struct gar_binder *binder, const struct gar_func
     return aggregate(binder, function, gar_type_of(GAR_FLOAT64), args, count, out, err);
 }
 
-enum gar_status gar_bind_bool_aggregate(struct gar_binder *binder, const struct gar_function *function,
-                                        struct gar_bound **args, int64_t count, struct gar_bound **out,
-                                        struct gar_error *err)
+enum gar_status gar_bind_bool_aggregate(struct gar_binder *binder,
+                                        const struct gar_function *function,
+                                        struct gar_bound **args, int64_t count,
+                                        struct gar_bound **out, struct gar_error *err)
 {
     if (args[0]->type.id != GAR_BOOL && args[0]->type.id != GAR_NULL) {
         return gar_bind_type_error(function, "bool", args[0]->type, err);

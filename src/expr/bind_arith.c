@@ -23,11 +23,12 @@ static enum gar_op arith_op(const struct gar_function *function)
 
 static bool is_try_function(const struct gar_function *function)
 {
-    return function->id == GAR_FN_TRY_ADD || function->id == GAR_FN_TRY_SUBTRACT || function->id == GAR_FN_TRY_MULTIPLY;
+    return function->id == GAR_FN_TRY_ADD || function->id == GAR_FN_TRY_SUBTRACT ||
+           function->id == GAR_FN_TRY_MULTIPLY;
 }
 
-static enum gar_status pair_error(const struct gar_function *function, struct gar_type a, struct gar_type b,
-                                  const char *hint, struct gar_error *err)
+static enum gar_status pair_error(const struct gar_function *function, struct gar_type a,
+                                  struct gar_type b, const char *hint, struct gar_error *err)
 {
     char a_text[64];
     char b_text[64];
@@ -36,8 +37,8 @@ static enum gar_status pair_error(const struct gar_function *function, struct ga
                          gar_type_text(b, b_text, (int64_t)sizeof b_text), hint);
 }
 
-static enum gar_status cast_both(struct gar_binder *binder, struct gar_bound **args, struct gar_type type,
-                                 struct gar_error *err)
+static enum gar_status cast_both(struct gar_binder *binder, struct gar_bound **args,
+                                 struct gar_type type, struct gar_error *err)
 {
     GAR_TRY(gar_bound_cast(binder, args[0], type, false, &args[0], err));
     return gar_bound_cast(binder, args[1], type, false, &args[1], err);
@@ -45,16 +46,19 @@ static enum gar_status cast_both(struct gar_binder *binder, struct gar_bound **a
 
 static struct gar_type capped_decimal(int32_t precision, int32_t scale)
 {
-    return gar_type_decimal(precision > GAR_DECIMAL_PRECISION_MAX ? GAR_DECIMAL_PRECISION_MAX : precision, scale);
+    return gar_type_decimal(
+        precision > GAR_DECIMAL_PRECISION_MAX ? GAR_DECIMAL_PRECISION_MAX : precision, scale);
 }
 
 /* Precision beyond 38 is cut to 38: values that need more are an overflow error when they come. */
-static enum gar_status bind_decimal(struct gar_binder *binder, const struct gar_function *function, enum gar_op op,
-                                    struct gar_bound **args, struct gar_bound **out, struct gar_error *err)
+static enum gar_status bind_decimal(struct gar_binder *binder, const struct gar_function *function,
+                                    enum gar_op op, struct gar_bound **args, struct gar_bound **out,
+                                    struct gar_error *err)
 {
     for (int32_t i = 0; i < 2; i++) {
         if (args[i]->type.id != GAR_DECIMAL128) {
-            const struct gar_type type = gar_type_decimal(gar_type_integer_digits(args[i]->type), 0);
+            const struct gar_type type =
+                gar_type_decimal(gar_type_integer_digits(args[i]->type), 0);
             GAR_TRY(gar_bound_cast(binder, args[i], type, false, &args[i], err));
         }
     }
@@ -67,7 +71,10 @@ static enum gar_status bind_decimal(struct gar_binder *binder, const struct gar_
     struct gar_type type = capped_decimal(whole + scale, scale);
     if (op == GAR_OP_MUL) {
         if (a.scale + b.scale > GAR_DECIMAL_PRECISION_MAX) {
-            return pair_error(function, a, b, "; the product has more than 38 digits after the point, cast one to a smaller scale", err);
+            return pair_error(function, a, b,
+                              "; the product has more than 38 digits after the point, cast one to "
+                              "a smaller scale",
+                              err);
         }
         type = capped_decimal(a.precision + b.precision, a.scale + b.scale);
     } else if (op == GAR_OP_ADD || op == GAR_OP_SUB) {
@@ -83,8 +90,9 @@ static enum gar_status bind_decimal(struct gar_binder *binder, const struct gar_
     return GAR_OK;
 }
 
-static enum gar_status bind_numbers(struct gar_binder *binder, const struct gar_function *function, enum gar_op op,
-                                    struct gar_bound **args, struct gar_bound **out, struct gar_error *err)
+static enum gar_status bind_numbers(struct gar_binder *binder, const struct gar_function *function,
+                                    enum gar_op op, struct gar_bound **args, struct gar_bound **out,
+                                    struct gar_error *err)
 {
     GAR_TRY(gar_bind_adapt(binder, args, 2, false, err));
     struct gar_type type;
@@ -100,15 +108,18 @@ static enum gar_status bind_numbers(struct gar_binder *binder, const struct gar_
 }
 
 /* x + interval, x - interval. */
-static enum gar_status bind_add_interval(struct gar_binder *binder, const struct gar_function *function,
-                                         struct gar_bound *moved, const struct gar_bound *interval, bool is_minus,
-                                         struct gar_bound **out, struct gar_error *err)
+static enum gar_status bind_add_interval(struct gar_binder *binder,
+                                         const struct gar_function *function,
+                                         struct gar_bound *moved, const struct gar_bound *interval,
+                                         bool is_minus, struct gar_bound **out,
+                                         struct gar_error *err)
 {
     int64_t part[3];
     for (int32_t i = 0; i < 3; i++) {
         part[i] = interval->param[i];
         if (is_minus && part[i] == INT64_MIN) {
-            return gar_error_set(err, GAR_ERR_OVERFLOW, "interval of %lld is too long", (long long)part[i]);
+            return gar_error_set(err, GAR_ERR_OVERFLOW, "interval of %lld is too long",
+                                 (long long)part[i]);
         }
         part[i] = is_minus ? -part[i] : part[i];
     }
@@ -122,7 +133,8 @@ static enum gar_status bind_add_interval(struct gar_binder *binder, const struct
         return GAR_OK;
     }
     if (moved->is_literal && moved->type.id == GAR_STRING) {
-        GAR_TRY(gar_bound_cast(binder, moved, gar_type_timestamp(GAR_MICRO, NULL), false, &moved, err));
+        GAR_TRY(
+            gar_bound_cast(binder, moved, gar_type_timestamp(GAR_MICRO, NULL), false, &moved, err));
     }
     struct gar_type type = moved->type;
     if (type.id == GAR_NULL) {
@@ -150,7 +162,8 @@ static enum gar_status bind_add_interval(struct gar_binder *binder, const struct
 }
 
 /* A literal duration in another unit if no digit is lost. */
-static bool duration_in_unit(const struct gar_bound *duration, enum gar_time_unit unit, int64_t *out)
+static bool duration_in_unit(const struct gar_bound *duration, enum gar_time_unit unit,
+                             int64_t *out)
 {
     if (duration->op != GAR_OP_CONST || !duration->value->is_valid) {
         return false;
@@ -172,31 +185,36 @@ static bool duration_in_unit(const struct gar_bound *duration, enum gar_time_uni
 }
 
 /* date or timestamp, plus or minus a duration. */
-static enum gar_status bind_moved(struct gar_binder *binder, enum gar_op op, struct gar_bound **args,
-                                  struct gar_bound **out, struct gar_error *err)
+static enum gar_status bind_moved(struct gar_binder *binder, enum gar_op op,
+                                  struct gar_bound **args, struct gar_bound **out,
+                                  struct gar_error *err)
 {
     struct gar_bound *moved = args[0];
     struct gar_bound *by = args[1];
     int64_t seconds = 0;
-    if (moved->type.id == GAR_DATE && duration_in_unit(by, GAR_SECOND, &seconds) && seconds % day_seconds == 0) {
+    if (moved->type.id == GAR_DATE && duration_in_unit(by, GAR_SECOND, &seconds) &&
+        seconds % day_seconds == 0) {
         GAR_TRY(gar_bound_new(binder, GAR_OP_ADD_INTERVAL, moved->type, &moved, 1, out, err));
         (*out)->param[1] = op == GAR_OP_SUB ? -(seconds / day_seconds) : seconds / day_seconds;
         return GAR_OK;
     }
-    struct gar_type type = moved->type.id == GAR_DATE ? gar_type_timestamp(by->type.unit, NULL) : moved->type;
+    struct gar_type type =
+        moved->type.id == GAR_DATE ? gar_type_timestamp(by->type.unit, NULL) : moved->type;
     int64_t ticks = 0;
     if (!duration_in_unit(by, type.unit, &ticks) && by->type.unit > type.unit) {
         type.unit = by->type.unit;
     }
     struct gar_bound *pair[2];
     GAR_TRY(gar_bound_cast(binder, moved, type, false, &pair[0], err));
-    GAR_TRY(gar_bound_cast(binder, by, gar_type_with_unit(GAR_DURATION, type.unit), false, &pair[1], err));
+    GAR_TRY(gar_bound_cast(binder, by, gar_type_with_unit(GAR_DURATION, type.unit), false, &pair[1],
+                           err));
     return gar_bound_new(binder, op, type, pair, 2, out, err);
 }
 
 /* Differences of dates and timestamps, sums of durations. */
-static enum gar_status bind_temporal(struct gar_binder *binder, const struct gar_function *function, enum gar_op op,
-                                     struct gar_bound **args, struct gar_bound **out, struct gar_error *err)
+static enum gar_status bind_temporal(struct gar_binder *binder, const struct gar_function *function,
+                                     enum gar_op op, struct gar_bound **args,
+                                     struct gar_bound **out, struct gar_error *err)
 {
     const struct gar_type a = args[0]->type;
     const struct gar_type b = args[1]->type;
@@ -212,12 +230,14 @@ static enum gar_status bind_temporal(struct gar_binder *binder, const struct gar
     }
     struct gar_type type;
     if (op == GAR_OP_SUB && a_is_point && b_is_point && gar_type_common(a, b, true, &type)) {
-        const struct gar_type a_to = {GAR_TIMESTAMP, type.id == GAR_DATE ? GAR_SECOND : type.unit, 0, 0,
-                                      a.id == GAR_TIMESTAMP ? a.zone : type.zone};
-        const struct gar_type b_to = {GAR_TIMESTAMP, a_to.unit, 0, 0, b.id == GAR_TIMESTAMP ? b.zone : type.zone};
+        const struct gar_type a_to = {GAR_TIMESTAMP, type.id == GAR_DATE ? GAR_SECOND : type.unit,
+                                      0, 0, a.id == GAR_TIMESTAMP ? a.zone : type.zone};
+        const struct gar_type b_to = {GAR_TIMESTAMP, a_to.unit, 0, 0,
+                                      b.id == GAR_TIMESTAMP ? b.zone : type.zone};
         GAR_TRY(gar_bound_cast(binder, args[0], a_to, false, &args[0], err));
         GAR_TRY(gar_bound_cast(binder, args[1], b_to, false, &args[1], err));
-        return gar_bound_new(binder, op, gar_type_with_unit(GAR_DURATION, a_to.unit), args, 2, out, err);
+        return gar_bound_new(binder, op, gar_type_with_unit(GAR_DURATION, a_to.unit), args, 2, out,
+                             err);
     }
     if (a.id == GAR_DURATION && b.id == GAR_DURATION && op != GAR_OP_MUL) {
         gar_type_common(a, b, false, &type);
@@ -232,18 +252,22 @@ static enum gar_status bind_temporal(struct gar_binder *binder, const struct gar
         }
         return gar_bound_new(binder, op, type, args, 2, out, err);
     }
-    const bool is_scaled = (op == GAR_OP_MUL || op == GAR_OP_FLOOR_DIV) && a.id == GAR_DURATION && gar_type_is_integer(b);
+    const bool is_scaled = (op == GAR_OP_MUL || op == GAR_OP_FLOOR_DIV) && a.id == GAR_DURATION &&
+                           gar_type_is_integer(b);
     if (is_scaled || (op == GAR_OP_MUL && gar_type_is_integer(a) && b.id == GAR_DURATION)) {
         type = is_scaled ? a : b;
-        GAR_TRY(gar_bound_cast(binder, args[is_scaled ? 1 : 0], gar_type_of(GAR_INT64), false, &args[is_scaled ? 1 : 0], err));
+        GAR_TRY(gar_bound_cast(binder, args[is_scaled ? 1 : 0], gar_type_of(GAR_INT64), false,
+                               &args[is_scaled ? 1 : 0], err));
         return gar_bound_new(binder, op, type, args, 2, out, err);
     }
     const bool is_zone_clash = a.id == GAR_TIMESTAMP && b.id == GAR_TIMESTAMP && op == GAR_OP_SUB;
-    return pair_error(function, a, b, is_zone_clash ? "; one has a zone and the other has none" : "", err);
+    return pair_error(function, a, b,
+                      is_zone_clash ? "; one has a zone and the other has none" : "", err);
 }
 
-enum gar_status gar_bind_arith(struct gar_binder *binder, const struct gar_function *function, struct gar_bound **args,
-                               int64_t count, struct gar_bound **out, struct gar_error *err)
+enum gar_status gar_bind_arith(struct gar_binder *binder, const struct gar_function *function,
+                               struct gar_bound **args, int64_t count, struct gar_bound **out,
+                               struct gar_error *err)
 {
     (void)count;
     const enum gar_op op = arith_op(function);
@@ -254,7 +278,9 @@ enum gar_status gar_bind_arith(struct gar_binder *binder, const struct gar_funct
         return bind_add_interval(binder, function, args[1], args[0], false, out, err);
     }
     if (args[0]->op == GAR_OP_INTERVAL || args[1]->op == GAR_OP_INTERVAL) {
-        return gar_error_set(err, GAR_ERR_TYPE, "%s cannot take an interval there; write x - interval", function->info.name);
+        return gar_error_set(err, GAR_ERR_TYPE,
+                             "%s cannot take an interval there; write x - interval",
+                             function->info.name);
     }
     GAR_TRY(gar_bind_adapt(binder, args, 2, false, err));
     const struct gar_type a = args[0]->type;
@@ -289,8 +315,8 @@ enum gar_status gar_bind_arith(struct gar_binder *binder, const struct gar_funct
 }
 
 /* The number a user wrote with a sign is a literal too. */
-static enum gar_status negate_literal(struct gar_binder *binder, const struct gar_bound *arg, struct gar_bound **out,
-                                      struct gar_error *err)
+static enum gar_status negate_literal(struct gar_binder *binder, const struct gar_bound *arg,
+                                      struct gar_bound **out, struct gar_error *err)
 {
     struct gar_value value = *arg->value; /* numbers own nothing */
     if (gar_type_is_float(value.type)) {
@@ -321,14 +347,16 @@ static bool can_negate_literal(const struct gar_bound *arg)
     return gar_type_is_float(type) || type.id == GAR_DECIMAL128;
 }
 
-enum gar_status gar_bind_sign(struct gar_binder *binder, const struct gar_function *function, struct gar_bound **args,
-                              int64_t count, struct gar_bound **out, struct gar_error *err)
+enum gar_status gar_bind_sign(struct gar_binder *binder, const struct gar_function *function,
+                              struct gar_bound **args, int64_t count, struct gar_bound **out,
+                              struct gar_error *err)
 {
     (void)count;
     struct gar_bound *arg = args[0];
     const bool is_negate = function->id == GAR_FN_NEGATE;
     if (arg->op == GAR_OP_INTERVAL) {
-        return gar_error_set(err, GAR_ERR_TYPE, "%s cannot take an interval; only + and - do", function->info.name);
+        return gar_error_set(err, GAR_ERR_TYPE, "%s cannot take an interval; only + and - do",
+                             function->info.name);
     }
     if (arg->type.id == GAR_NULL || (!is_negate && gar_type_is_unsigned(arg->type))) {
         *out = arg;
@@ -349,7 +377,8 @@ enum gar_status gar_bind_sign(struct gar_binder *binder, const struct gar_functi
 }
 
 enum gar_status gar_bind_sign_of(struct gar_binder *binder, const struct gar_function *function,
-                                 struct gar_bound **args, int64_t count, struct gar_bound **out, struct gar_error *err)
+                                 struct gar_bound **args, int64_t count, struct gar_bound **out,
+                                 struct gar_error *err)
 {
     (void)count;
     if (args[0]->type.id == GAR_NULL) {
@@ -364,23 +393,26 @@ enum gar_status gar_bind_sign_of(struct gar_binder *binder, const struct gar_fun
     return gar_bound_new(binder, GAR_OP_SIGN, type, args, 1, out, err);
 }
 
-enum gar_status gar_bind_math1(struct gar_binder *binder, const struct gar_function *function, struct gar_bound **args,
-                               int64_t count, struct gar_bound **out, struct gar_error *err)
+enum gar_status gar_bind_math1(struct gar_binder *binder, const struct gar_function *function,
+                               struct gar_bound **args, int64_t count, struct gar_bound **out,
+                               struct gar_error *err)
 {
     (void)count;
     const bool is_number = gar_type_is_numeric(args[0]->type) || args[0]->type.id == GAR_NULL;
     if (!is_number) {
         return gar_bind_type_error(function, "a number", args[0]->type, err);
     }
-    const struct gar_type type = gar_type_of(args[0]->type.id == GAR_FLOAT32 ? GAR_FLOAT32 : GAR_FLOAT64);
+    const struct gar_type type =
+        gar_type_of(args[0]->type.id == GAR_FLOAT32 ? GAR_FLOAT32 : GAR_FLOAT64);
     GAR_TRY(gar_bound_cast(binder, args[0], type, false, &args[0], err));
     GAR_TRY(gar_bound_new(binder, GAR_OP_MATH1, type, args, 1, out, err));
     (*out)->param[0] = function->id;
     return GAR_OK;
 }
 
-enum gar_status gar_bind_math2(struct gar_binder *binder, const struct gar_function *function, struct gar_bound **args,
-                               int64_t count, struct gar_bound **out, struct gar_error *err)
+enum gar_status gar_bind_math2(struct gar_binder *binder, const struct gar_function *function,
+                               struct gar_bound **args, int64_t count, struct gar_bound **out,
+                               struct gar_error *err)
 {
     for (int64_t i = 0; i < count; i++) {
         if (!gar_type_is_numeric(args[i]->type) && args[i]->type.id != GAR_NULL) {
@@ -395,8 +427,9 @@ enum gar_status gar_bind_math2(struct gar_binder *binder, const struct gar_funct
 }
 
 /* floor, ceil, round */
-enum gar_status gar_bind_round(struct gar_binder *binder, const struct gar_function *function, struct gar_bound **args,
-                               int64_t count, struct gar_bound **out, struct gar_error *err)
+enum gar_status gar_bind_round(struct gar_binder *binder, const struct gar_function *function,
+                               struct gar_bound **args, int64_t count, struct gar_bound **out,
+                               struct gar_error *err)
 {
     int64_t digits = 0;
     if (count == 2) {
@@ -424,8 +457,9 @@ enum gar_status gar_bind_round(struct gar_binder *binder, const struct gar_funct
     return GAR_OK;
 }
 
-enum gar_status gar_bind_bits(struct gar_binder *binder, const struct gar_function *function, struct gar_bound **args,
-                              int64_t count, struct gar_bound **out, struct gar_error *err)
+enum gar_status gar_bind_bits(struct gar_binder *binder, const struct gar_function *function,
+                              struct gar_bound **args, int64_t count, struct gar_bound **out,
+                              struct gar_error *err)
 {
     for (int64_t i = 0; i < count; i++) {
         if (args[i]->type.id == GAR_NULL) {
@@ -450,8 +484,9 @@ enum gar_status gar_bind_bits(struct gar_binder *binder, const struct gar_functi
     return gar_bound_new(binder, op, type, args, count, out, err);
 }
 
-enum gar_status gar_bind_hash(struct gar_binder *binder, const struct gar_function *function, struct gar_bound **args,
-                              int64_t count, struct gar_bound **out, struct gar_error *err)
+enum gar_status gar_bind_hash(struct gar_binder *binder, const struct gar_function *function,
+                              struct gar_bound **args, int64_t count, struct gar_bound **out,
+                              struct gar_error *err)
 {
     (void)function;
     return gar_bound_new(binder, GAR_OP_HASH, gar_type_of(GAR_UINT64), args, count, out, err);

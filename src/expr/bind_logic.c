@@ -4,17 +4,18 @@
 
 #include "expr/bind_priv.h"
 
-static enum gar_status const_bool(struct gar_binder *binder, bool is_valid, bool truth, struct gar_bound **out,
-                                  struct gar_error *err)
+static enum gar_status const_bool(struct gar_binder *binder, bool is_valid, bool truth,
+                                  struct gar_bound **out, struct gar_error *err)
 {
-    struct gar_value value = {.type = gar_type_of(GAR_BOOL), .is_valid = is_valid, .boolean = truth};
+    struct gar_value value = {
+        .type = gar_type_of(GAR_BOOL), .is_valid = is_valid, .boolean = truth};
     return gar_bound_const(binder, &value, false, out, err);
 }
 
 /* A float literal that is a whole number beside an integer column compares as an integer, so that
  * integers beyond 2^53 are told apart. */
-static enum gar_status whole_literal(struct gar_binder *binder, const struct gar_bound *other, struct gar_bound **literal,
-                                     struct gar_error *err)
+static enum gar_status whole_literal(struct gar_binder *binder, const struct gar_bound *other,
+                                     struct gar_bound **literal, struct gar_error *err)
 {
     const struct gar_bound *node = *literal;
     if (!node->is_literal || !node->value->is_valid || !gar_type_is_float(node->type) ||
@@ -32,14 +33,16 @@ static enum gar_status whole_literal(struct gar_binder *binder, const struct gar
 /* Mixed signs with uint64 and decimals whose common type needs more than 38 digits have no common type that holds all
  * values; the first pair compares as decimals of 20 digits, the second keeps its two scales. */
 static enum gar_status compare_types(struct gar_binder *binder, const struct gar_function *function,
-                                     struct gar_bound **args, struct gar_type *out, struct gar_error *err)
+                                     struct gar_bound **args, struct gar_type *out,
+                                     struct gar_error *err)
 {
     GAR_TRY(whole_literal(binder, args[1], &args[0], err));
     GAR_TRY(whole_literal(binder, args[0], &args[1], err));
     GAR_TRY(gar_bind_adapt(binder, args, 2, true, err));
     const struct gar_type a = args[0]->type;
     const struct gar_type b = args[1]->type;
-    const bool is_mixed_sign = (a.id == GAR_UINT64 && gar_type_is_signed(b)) || (b.id == GAR_UINT64 && gar_type_is_signed(a));
+    const bool is_mixed_sign = (a.id == GAR_UINT64 && gar_type_is_signed(b)) ||
+                               (b.id == GAR_UINT64 && gar_type_is_signed(a));
     if (is_mixed_sign) {
         const struct gar_type type = gar_type_decimal(20, 0);
         GAR_TRY(gar_bound_cast(binder, args[0], type, false, &args[0], err));
@@ -48,9 +51,10 @@ static enum gar_status compare_types(struct gar_binder *binder, const struct gar
         return GAR_OK;
     }
     if (a.id == GAR_DECIMAL128 && b.id == GAR_DECIMAL128 && a.scale != b.scale) {
-        const int32_t whole = gar_max_i64(a.precision - a.scale, b.precision - b.scale) > 0
-                                  ? (int32_t)gar_max_i64(a.precision - a.scale, b.precision - b.scale)
-                                  : 0;
+        const int32_t whole =
+            gar_max_i64(a.precision - a.scale, b.precision - b.scale) > 0
+                ? (int32_t)gar_max_i64(a.precision - a.scale, b.precision - b.scale)
+                : 0;
         const int32_t scale = a.scale > b.scale ? a.scale : b.scale;
         if (whole + scale > GAR_DECIMAL_PRECISION_MAX) {
             *out = a;
@@ -73,9 +77,10 @@ static enum gar_op compare_op(const struct gar_function *function)
     }
 }
 
-static enum gar_status bind_comparison(struct gar_binder *binder, const struct gar_function *function, enum gar_op op,
-                                       struct gar_bound *a, struct gar_bound *b, struct gar_bound **out,
-                                       struct gar_error *err)
+static enum gar_status bind_comparison(struct gar_binder *binder,
+                                       const struct gar_function *function, enum gar_op op,
+                                       struct gar_bound *a, struct gar_bound *b,
+                                       struct gar_bound **out, struct gar_error *err)
 {
     struct gar_bound *pair[2] = {a, b};
     struct gar_type type;
@@ -87,14 +92,16 @@ static enum gar_status bind_comparison(struct gar_binder *binder, const struct g
 }
 
 enum gar_status gar_bind_compare(struct gar_binder *binder, const struct gar_function *function,
-                                 struct gar_bound **args, int64_t count, struct gar_bound **out, struct gar_error *err)
+                                 struct gar_bound **args, int64_t count, struct gar_bound **out,
+                                 struct gar_error *err)
 {
     (void)count;
     return bind_comparison(binder, function, compare_op(function), args[0], args[1], out, err);
 }
 
 enum gar_status gar_bind_between(struct gar_binder *binder, const struct gar_function *function,
-                                 struct gar_bound **args, int64_t count, struct gar_bound **out, struct gar_error *err)
+                                 struct gar_bound **args, int64_t count, struct gar_bound **out,
+                                 struct gar_error *err)
 {
     (void)count;
     struct gar_bound *pair[2];
@@ -105,8 +112,8 @@ enum gar_status gar_bind_between(struct gar_binder *binder, const struct gar_fun
     return gar_bound_new(binder, GAR_OP_AND, gar_type_of(GAR_BOOL), pair, 2, out, err);
 }
 
-static enum gar_status want_bool(struct gar_binder *binder, const struct gar_function *function, struct gar_bound **arg,
-                                 struct gar_error *err)
+static enum gar_status want_bool(struct gar_binder *binder, const struct gar_function *function,
+                                 struct gar_bound **arg, struct gar_error *err)
 {
     if ((*arg)->type.id == GAR_NULL) {
         return gar_bound_cast(binder, *arg, gar_type_of(GAR_BOOL), false, arg, err);
@@ -117,8 +124,9 @@ static enum gar_status want_bool(struct gar_binder *binder, const struct gar_fun
     return GAR_OK;
 }
 
-enum gar_status gar_bind_logic(struct gar_binder *binder, const struct gar_function *function, struct gar_bound **args,
-                               int64_t count, struct gar_bound **out, struct gar_error *err)
+enum gar_status gar_bind_logic(struct gar_binder *binder, const struct gar_function *function,
+                               struct gar_bound **args, int64_t count, struct gar_bound **out,
+                               struct gar_error *err)
 {
     for (int64_t i = 0; i < count; i++) {
         GAR_TRY(want_bool(binder, function, &args[i], err));
@@ -131,14 +139,16 @@ enum gar_status gar_bind_logic(struct gar_binder *binder, const struct gar_funct
 }
 
 enum gar_status gar_bind_null_test(struct gar_binder *binder, const struct gar_function *function,
-                                   struct gar_bound **args, int64_t count, struct gar_bound **out, struct gar_error *err)
+                                   struct gar_bound **args, int64_t count, struct gar_bound **out,
+                                   struct gar_error *err)
 {
     const enum gar_op op = function->id == GAR_FN_IS_NULL ? GAR_OP_IS_NULL : GAR_OP_NOT_NULL;
     return gar_bound_new(binder, op, gar_type_of(GAR_BOOL), args, count, out, err);
 }
 
 enum gar_status gar_bind_coalesce(struct gar_binder *binder, const struct gar_function *function,
-                                  struct gar_bound **args, int64_t count, struct gar_bound **out, struct gar_error *err)
+                                  struct gar_bound **args, int64_t count, struct gar_bound **out,
+                                  struct gar_error *err)
 {
     struct gar_type type;
     GAR_TRY(gar_bind_common(binder, function, args, count, false, &type, err));
@@ -149,8 +159,9 @@ enum gar_status gar_bind_coalesce(struct gar_binder *binder, const struct gar_fu
     return gar_bound_new(binder, GAR_OP_COALESCE, type, args, count, out, err);
 }
 
-enum gar_status gar_bind_when(struct gar_binder *binder, const struct gar_function *function, struct gar_bound **args,
-                              int64_t count, struct gar_bound **out, struct gar_error *err)
+enum gar_status gar_bind_when(struct gar_binder *binder, const struct gar_function *function,
+                              struct gar_bound **args, int64_t count, struct gar_bound **out,
+                              struct gar_error *err)
 {
     /* values to the front, typed together, then back */
     struct gar_bound **values = gar_arena_calloc(&binder->arena, count, (int64_t)sizeof *values);
@@ -177,15 +188,17 @@ enum gar_status gar_bind_when(struct gar_binder *binder, const struct gar_functi
 }
 
 /* when(test, value, otherwise) for functions that are a short form of it. */
-static enum gar_status choose(struct gar_binder *binder, struct gar_bound *test, struct gar_bound *value,
-                              struct gar_bound *otherwise, struct gar_bound **out, struct gar_error *err)
+static enum gar_status choose(struct gar_binder *binder, struct gar_bound *test,
+                              struct gar_bound *value, struct gar_bound *otherwise,
+                              struct gar_bound **out, struct gar_error *err)
 {
     struct gar_bound *args[3] = {test, value, otherwise};
     return gar_bound_new(binder, GAR_OP_WHEN, otherwise->type, args, 3, out, err);
 }
 
-enum gar_status gar_bind_nullif(struct gar_binder *binder, const struct gar_function *function, struct gar_bound **args,
-                                int64_t count, struct gar_bound **out, struct gar_error *err)
+enum gar_status gar_bind_nullif(struct gar_binder *binder, const struct gar_function *function,
+                                struct gar_bound **args, int64_t count, struct gar_bound **out,
+                                struct gar_error *err)
 {
     (void)count;
     struct gar_bound *is_same = NULL;
@@ -201,9 +214,11 @@ enum gar_status gar_bind_nullif(struct gar_binder *binder, const struct gar_func
 }
 
 enum gar_status gar_bind_fill_nan(struct gar_binder *binder, const struct gar_function *function,
-                                  struct gar_bound **args, int64_t count, struct gar_bound **out, struct gar_error *err)
+                                  struct gar_bound **args, int64_t count, struct gar_bound **out,
+                                  struct gar_error *err)
 {
-    if (args[0]->type.id == GAR_NULL || (gar_type_is_numeric(args[0]->type) && !gar_type_is_float(args[0]->type))) {
+    if (args[0]->type.id == GAR_NULL ||
+        (gar_type_is_numeric(args[0]->type) && !gar_type_is_float(args[0]->type))) {
         *out = args[0]; /* nothing there can be NaN */
         return GAR_OK;
     }
@@ -220,8 +235,9 @@ enum gar_status gar_bind_fill_nan(struct gar_binder *binder, const struct gar_fu
     return choose(binder, is_nan, args[1], args[0], out, err);
 }
 
-enum gar_status gar_bind_extreme(struct gar_binder *binder, const struct gar_function *function, struct gar_bound **args,
-                                 int64_t count, struct gar_bound **out, struct gar_error *err)
+enum gar_status gar_bind_extreme(struct gar_binder *binder, const struct gar_function *function,
+                                 struct gar_bound **args, int64_t count, struct gar_bound **out,
+                                 struct gar_error *err)
 {
     struct gar_type type;
     GAR_TRY(gar_bind_common(binder, function, args, count, false, &type, err));

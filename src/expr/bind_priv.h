@@ -36,6 +36,7 @@ enum gar_op {
     GAR_OP_GT,
     GAR_OP_GE,
     GAR_OP_EQ_SAFE,
+    GAR_OP_RANGE, /* args[0] within constants args[1] and args[2], both included */
     GAR_OP_AND,
     GAR_OP_OR,
     GAR_OP_XOR,
@@ -49,7 +50,7 @@ enum gar_op {
     GAR_OP_IS_NAN,
     GAR_OP_NOT_NAN,
     GAR_OP_IS_INF,
-    GAR_OP_CAST,   /* from args[0]->type to type; param[0]: try; param[1]: round half away where digits are lost */
+    GAR_OP_CAST, /* from args[0]->type to type; param[0]: try; param[1]: round half away where digits are lost */
     GAR_OP_IN_SET, /* set has the type of args[0] */
     GAR_OP_LIKE,   /* param[0]: ignore case */
     GAR_OP_CONTAINS,
@@ -72,7 +73,7 @@ enum gar_op {
     GAR_OP_BIT_XOR,
     GAR_OP_SHIFT_LEFT, /* integer, int64 */
     GAR_OP_SHIFT_RIGHT,
-    GAR_OP_HASH, /* any number and types of arguments */
+    GAR_OP_HASH,       /* any number and types of arguments */
     GAR_OP_GUARD_TRUE, /* tests of a bool (or of null) for guards; made by the compiler */
     GAR_OP_GUARD_NOT_TRUE,
     GAR_OP_GUARD_NOT_FALSE,
@@ -82,11 +83,11 @@ enum gar_op {
 struct gar_bound {
     enum gar_op op;
     struct gar_type type;
-    int64_t column;                      /* COLUMN: position in the schema */
-    const struct gar_value *value;       /* CONST; owned by the binder */
-    bool is_literal;                     /* CONST written by the user: its numeric type may adapt to the other side */
+    int64_t column;                /* COLUMN: position in the schema */
+    const struct gar_value *value; /* CONST; owned by the binder */
+    bool is_literal; /* CONST written by the user: its numeric type may adapt to the other side */
     int64_t arg_count;
-    struct gar_bound **args;             /* in the arena */
+    struct gar_bound **args; /* in the arena */
     int64_t param[3];
     bool is_try;                         /* null instead of an error */
     const struct gar_function *function; /* for messages; may be NULL */
@@ -106,44 +107,53 @@ struct gar_binder {
 
 void gar_binder_destroy(struct gar_binder *binder);
 /* Types expr. Errors as gar_expr_type. *out lives in the binder. */
-GAR_MUST_USE enum gar_status gar_bind(struct gar_binder *binder, const struct gar_expr *expr, struct gar_bound **out,
-                                      struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_bind(struct gar_binder *binder, const struct gar_expr *expr,
+                                      struct gar_bound **out, struct gar_error *err);
 
 /* Parts for the typing functions. */
-GAR_MUST_USE enum gar_status gar_bound_new(struct gar_binder *binder, enum gar_op op, struct gar_type type,
-                                           struct gar_bound *const *args, int64_t count, struct gar_bound **out,
+GAR_MUST_USE enum gar_status gar_bound_new(struct gar_binder *binder, enum gar_op op,
+                                           struct gar_type type, struct gar_bound *const *args,
+                                           int64_t count, struct gar_bound **out,
                                            struct gar_error *err);
 /* Moves value (also on failure) into the binder. */
-GAR_MUST_USE enum gar_status gar_bound_const(struct gar_binder *binder, struct gar_value *value, bool is_literal,
-                                             struct gar_bound **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_bound_const(struct gar_binder *binder, struct gar_value *value,
+                                             bool is_literal, struct gar_bound **out,
+                                             struct gar_error *err);
 /* node as `type`; the node itself when the types are equal. Refuses casts that do not exist. */
-GAR_MUST_USE enum gar_status gar_bound_cast(struct gar_binder *binder, struct gar_bound *node, struct gar_type type,
-                                            bool is_try, struct gar_bound **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_bound_cast(struct gar_binder *binder, struct gar_bound *node,
+                                            struct gar_type type, bool is_try,
+                                            struct gar_bound **out, struct gar_error *err);
 /* Is there a cast at all? */
 bool gar_cast_exists(struct gar_type from, struct gar_type to);
 /* The type that holds all values of both; false if there is none. zones_may_differ: two zones are fine (comparison). */
-bool gar_type_common(struct gar_type a, struct gar_type b, bool zones_may_differ, struct gar_type *out);
+bool gar_type_common(struct gar_type a, struct gar_type b, bool zones_may_differ,
+                     struct gar_type *out);
 /* Casts all args to one common type, literals adapting; GAR_ERR_TYPE names the function and the two types. */
-GAR_MUST_USE enum gar_status gar_bind_common(struct gar_binder *binder, const struct gar_function *function,
-                                             struct gar_bound **args, int64_t count, bool is_comparison,
-                                             struct gar_type *out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_bind_common(struct gar_binder *binder,
+                                             const struct gar_function *function,
+                                             struct gar_bound **args, int64_t count,
+                                             bool is_comparison, struct gar_type *out,
+                                             struct gar_error *err);
 /* Lets numeric and text literals among two args take the other's type where the value is kept. */
-GAR_MUST_USE enum gar_status gar_bind_adapt(struct gar_binder *binder, struct gar_bound **args, int64_t count,
-                                            bool is_comparison, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_bind_adapt(struct gar_binder *binder, struct gar_bound **args,
+                                            int64_t count, bool is_comparison,
+                                            struct gar_error *err);
 /* "lower takes a string, not int64". */
-enum gar_status gar_bind_type_error(const struct gar_function *function, const char *takes, struct gar_type given,
-                                    struct gar_error *err);
+enum gar_status gar_bind_type_error(const struct gar_function *function, const char *takes,
+                                    struct gar_type given, struct gar_error *err);
 /* An integer literal's value; GAR_ERR_TYPE naming function and `what` if it is none. */
-GAR_MUST_USE enum gar_status gar_bind_literal_i64(const struct gar_function *function, const char *what,
-                                                  const struct gar_bound *arg, int64_t *out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_bind_literal_i64(const struct gar_function *function,
+                                                  const char *what, const struct gar_bound *arg,
+                                                  int64_t *out, struct gar_error *err);
 bool gar_bound_is_const_null(const struct gar_bound *node);
 /* Integer digits that a type can need: 3 for int8, 19 for int64, ... */
 int32_t gar_type_integer_digits(struct gar_type type);
 
 /* The typing functions named in functions.def. */
-#define GAR_FUNCTION(id, name, sql, group, kind, min, max, bind, signature, summary)                               \
-    enum gar_status bind(struct gar_binder *binder, const struct gar_function *function, struct gar_bound **args,  \
-                         int64_t count, struct gar_bound **out, struct gar_error *err);
+#define GAR_FUNCTION(id, name, sql, group, kind, min, max, bind, signature, summary)     \
+    enum gar_status bind(struct gar_binder *binder, const struct gar_function *function, \
+                         struct gar_bound **args, int64_t count, struct gar_bound **out, \
+                         struct gar_error *err);
 #include "expr/functions.def"
 
 #endif

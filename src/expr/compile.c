@@ -86,7 +86,8 @@ int64_t gar_tree_column(const struct gar_bound *node)
 }
 
 /* A text literal is a far view into a table of one buffer, the literal. */
-static enum gar_status choose_const(const struct gar_bound *node, struct gar_instr *instr, struct gar_error *err)
+static enum gar_status choose_const(const struct gar_bound *node, struct gar_instr *instr,
+                                    struct gar_error *err)
 {
     instr->run = gar_run_const;
     if (gar_type_is_text(node->type) && node->value->is_valid) {
@@ -101,7 +102,8 @@ static enum gar_status choose_const(const struct gar_bound *node, struct gar_ins
     return GAR_OK;
 }
 
-enum gar_status gar_instr_choose(const struct gar_bound *node, struct gar_instr *instr, struct gar_error *err)
+enum gar_status gar_instr_choose(const struct gar_bound *node, struct gar_instr *instr,
+                                 struct gar_error *err)
 {
     const struct gar_type of = node->arg_count > 0 ? node->args[0]->type : node->type;
     instr->lane = (uint8_t)gar_type_lane(of);
@@ -117,7 +119,8 @@ enum gar_status gar_instr_choose(const struct gar_bound *node, struct gar_instr 
     case GAR_OP_ABS:
     case GAR_OP_SIGN:
     case GAR_OP_ROUND:
-        return of.id == GAR_DECIMAL128 ? gar_choose_decimal(node, instr, err) : gar_choose_arith(node, instr, err);
+        return of.id == GAR_DECIMAL128 ? gar_choose_decimal(node, instr, err)
+                                       : gar_choose_arith(node, instr, err);
     case GAR_OP_DIV:
     case GAR_OP_MATH1:
     case GAR_OP_MATH2:
@@ -136,6 +139,10 @@ enum gar_status gar_instr_choose(const struct gar_bound *node, struct gar_instr 
     case GAR_OP_LEAST:
     case GAR_OP_GREATEST:
     case GAR_OP_IN_SET: return gar_choose_compare(node, instr, err);
+    case GAR_OP_RANGE:
+        instr->run = gar_run_range;
+        instr->is_strict = true;
+        return GAR_OK;
     case GAR_OP_AND:
     case GAR_OP_OR:
     case GAR_OP_XOR:
@@ -177,7 +184,8 @@ enum gar_status gar_instr_choose(const struct gar_bound *node, struct gar_instr 
 
 /* --- registers and instructions --- */
 
-static enum gar_status grow(void **items, int64_t *capacity, int64_t want, int64_t item_bytes, struct gar_error *err)
+static enum gar_status grow(void **items, int64_t *capacity, int64_t want, int64_t item_bytes,
+                            struct gar_error *err)
 {
     return want <= *capacity ? GAR_OK : gar_grow(items, capacity, want, item_bytes, err);
 }
@@ -187,8 +195,9 @@ static bool same_operation(const struct gar_bound *a, const struct gar_bound *b)
     if (a == b) {
         return true;
     }
-    if (a->op != b->op || !gar_type_equal(a->type, b->type) || a->column != b->column || a->is_try != b->is_try ||
-        a->set != b->set || memcmp(a->param, b->param, sizeof a->param) != 0) {
+    if (a->op != b->op || !gar_type_equal(a->type, b->type) || a->column != b->column ||
+        a->is_try != b->is_try || a->set != b->set ||
+        memcmp(a->param, b->param, sizeof a->param) != 0) {
         return false;
     }
     if (a->op != GAR_OP_CONST) {
@@ -203,7 +212,7 @@ static bool same_operation(const struct gar_bound *a, const struct gar_bound *b)
     return gar_value_equal(a->value, b->value);
 }
 
-static bool same_tree(const struct gar_bound *a, const struct gar_bound *b)
+bool gar_bound_same_tree(const struct gar_bound *a, const struct gar_bound *b)
 {
     if (a == b) {
         return true;
@@ -212,7 +221,7 @@ static bool same_tree(const struct gar_bound *a, const struct gar_bound *b)
         return false;
     }
     for (int64_t i = 0; i < a->arg_count; i++) {
-        if (!same_tree(a->args[i], b->args[i])) {
+        if (!gar_bound_same_tree(a->args[i], b->args[i])) {
             return false;
         }
     }
@@ -223,19 +232,21 @@ static bool same_tree(const struct gar_bound *a, const struct gar_bound *b)
 static int32_t find_hoisted(const struct compiler *compiler, const struct gar_bound *node)
 {
     for (int64_t i = 0; i < compiler->seen_count; i++) {
-        if (compiler->seen[i].guard == HOISTED && same_tree(compiler->seen[i].node, node)) {
+        if (compiler->seen[i].guard == HOISTED &&
+            gar_bound_same_tree(compiler->seen[i].node, node)) {
             return compiler->seen[i].reg;
         }
     }
     return -1;
 }
 
-static int32_t find_seen(const struct compiler *compiler, const struct gar_bound *node, const int32_t *args,
-                         int32_t arg_count, int32_t guard)
+static int32_t find_seen(const struct compiler *compiler, const struct gar_bound *node,
+                         const int32_t *args, int32_t arg_count, int32_t guard)
 {
     for (int64_t i = 0; i < compiler->seen_count; i++) {
         const struct seen *seen = &compiler->seen[i];
-        if (seen->guard == guard && seen->arg_count == arg_count && same_operation(seen->node, node) &&
+        if (seen->guard == guard && seen->arg_count == arg_count &&
+            same_operation(seen->node, node) &&
             (arg_count == 0 || memcmp(seen->args, args, (size_t)arg_count * sizeof *args) == 0)) {
             return seen->reg;
         }
@@ -244,15 +255,18 @@ static int32_t find_seen(const struct compiler *compiler, const struct gar_bound
 }
 
 /* A new instruction with a register of its own. args are moved (arena). */
-static enum gar_status emit(struct compiler *compiler, const struct gar_bound *node, int32_t *args, int32_t arg_count,
-                            int32_t guard, struct gar_instr **out, struct gar_error *err)
+static enum gar_status emit(struct compiler *compiler, const struct gar_bound *node, int32_t *args,
+                            int32_t arg_count, int32_t guard, struct gar_instr **out,
+                            struct gar_error *err)
 {
     struct gar_variant *variant = compiler->variant;
     void *instrs = variant->instrs;
-    GAR_TRY(grow(&instrs, &compiler->instr_capacity, variant->instr_count + 1, (int64_t)sizeof(struct gar_instr), err));
+    GAR_TRY(grow(&instrs, &compiler->instr_capacity, variant->instr_count + 1,
+                 (int64_t)sizeof(struct gar_instr), err));
     variant->instrs = instrs;
     void *seen = compiler->seen;
-    GAR_TRY(grow(&seen, &compiler->seen_capacity, compiler->seen_count + 1, (int64_t)sizeof(struct seen), err));
+    GAR_TRY(grow(&seen, &compiler->seen_capacity, compiler->seen_count + 1,
+                 (int64_t)sizeof(struct seen), err));
     compiler->seen = seen;
     struct gar_instr *instr = &variant->instrs[variant->instr_count++];
     memset(instr, 0, sizeof *instr);
@@ -262,23 +276,25 @@ static enum gar_status emit(struct compiler *compiler, const struct gar_bound *n
     instr->args = args;
     instr->arg_count = arg_count;
     instr->output = -1;
-    compiler->seen[compiler->seen_count++] = (struct seen){node, guard, instr->out, arg_count, args};
+    compiler->seen[compiler->seen_count++] =
+        (struct seen){node, guard, instr->out, arg_count, args};
     *out = instr;
     return GAR_OK;
 }
 
-static enum gar_status compile_node(struct compiler *compiler, const struct gar_bound *node, int32_t guard,
-                                    int32_t *out, struct gar_error *err);
+static enum gar_status compile_node(struct compiler *compiler, const struct gar_bound *node,
+                                    int32_t guard, int32_t *out, struct gar_error *err);
 
-static enum gar_status new_args(struct compiler *compiler, int64_t count, int32_t **out, struct gar_error *err)
+static enum gar_status new_args(struct compiler *compiler, int64_t count, int32_t **out,
+                                struct gar_error *err)
 {
     *out = gar_arena_calloc(&compiler->variant->arena, count + 1, (int64_t)sizeof **out);
     return *out != NULL ? GAR_OK : gar_error_nomem(err, count * (int64_t)sizeof **out);
 }
 
 /* guard AND a test of reg, as a guard register. */
-static enum gar_status make_guard(struct compiler *compiler, enum gar_op test, int32_t guard, int32_t reg, int32_t *out,
-                                  struct gar_error *err)
+static enum gar_status make_guard(struct compiler *compiler, enum gar_op test, int32_t guard,
+                                  int32_t reg, int32_t *out, struct gar_error *err)
 {
     struct gar_bound *node = gar_arena_calloc(&compiler->variant->arena, 1, (int64_t)sizeof *node);
     int32_t *args = NULL;
@@ -303,14 +319,15 @@ static enum gar_status make_guard(struct compiler *compiler, enum gar_op test, i
 }
 
 /* Arguments of the operations that look at some of their arguments only where others say so. */
-static enum gar_status compile_args(struct compiler *compiler, const struct gar_bound *node, int32_t guard,
-                                    int32_t *args, struct gar_error *err)
+static enum gar_status compile_args(struct compiler *compiler, const struct gar_bound *node,
+                                    int32_t guard, int32_t *args, struct gar_error *err)
 {
     int32_t inner = guard;
     const bool can_fail = node->op == GAR_OP_COALESCE && gar_tree_can_fail(node);
     for (int64_t i = 0; i < node->arg_count; i++) {
         const struct gar_bound *arg = node->args[i];
-        const bool has_fallible_rest = i + 1 < node->arg_count && gar_tree_can_fail(node->args[i + 1]);
+        const bool has_fallible_rest =
+            i + 1 < node->arg_count && gar_tree_can_fail(node->args[i + 1]);
         GAR_TRY(compile_node(compiler, arg, inner, &args[i], err));
         switch (node->op) {
         case GAR_OP_AND:
@@ -334,8 +351,8 @@ static enum gar_status compile_args(struct compiler *compiler, const struct gar_
     return GAR_OK;
 }
 
-static enum gar_status compile_when_args(struct compiler *compiler, const struct gar_bound *node, int32_t guard,
-                                         int32_t *args, struct gar_error *err)
+static enum gar_status compile_when_args(struct compiler *compiler, const struct gar_bound *node,
+                                         int32_t guard, int32_t *args, struct gar_error *err)
 {
     int32_t rest = guard; /* rows that took no branch yet */
     const bool can_fail = gar_tree_can_fail(node);
@@ -348,7 +365,8 @@ static enum gar_status compile_when_args(struct compiler *compiler, const struct
         }
         GAR_TRY(compile_node(compiler, node->args[i + 1], taken, &args[i + 1], err));
     }
-    return compile_node(compiler, node->args[node->arg_count - 1], rest, &args[node->arg_count - 1], err);
+    return compile_node(compiler, node->args[node->arg_count - 1], rest, &args[node->arg_count - 1],
+                        err);
 }
 
 /* Position of a column among those of the program, or 64 and more: not in signatures. */
@@ -364,7 +382,8 @@ static int64_t used_position(const struct gar_program *program, int64_t column)
 
 static bool is_hoisted(const struct compiler *compiler, const struct gar_bound *node)
 {
-    if (compiler->variant->signature == 0 || node->op == GAR_OP_COLUMN || node->op == GAR_OP_CONST) {
+    if (compiler->variant->signature == 0 || node->op == GAR_OP_COLUMN ||
+        node->op == GAR_OP_CONST) {
         return false;
     }
     const int64_t column = gar_tree_column(node);
@@ -375,8 +394,8 @@ static bool is_hoisted(const struct compiler *compiler, const struct gar_bound *
     return position < 64 && (compiler->variant->signature >> position & 1) != 0;
 }
 
-static enum gar_status emit_hoist(struct compiler *compiler, const struct gar_bound *node, int32_t *out,
-                                  struct gar_error *err)
+static enum gar_status emit_hoist(struct compiler *compiler, const struct gar_bound *node,
+                                  int32_t *out, struct gar_error *err)
 {
     struct gar_variant *variant = compiler->variant;
     struct gar_hoist *hoist = gar_arena_calloc(&variant->arena, 1, (int64_t)sizeof *hoist);
@@ -410,14 +429,16 @@ static bool is_free_cast(const struct gar_bound *node)
     if (from.id == GAR_TIMESTAMP && to.id == GAR_TIMESTAMP) {
         return from.unit == to.unit && (from.zone == NULL) == (to.zone == NULL);
     }
-    const bool is_date_as_number = (from.id == GAR_DATE && to.id == GAR_INT32) || (from.id == GAR_INT32 && to.id == GAR_DATE);
-    const bool is_ticks = (from.id == GAR_INT64 && (to.id == GAR_TIMESTAMP || to.id == GAR_DURATION)) ||
-                          (to.id == GAR_INT64 && gar_type_is_temporal(from) && from.id != GAR_DATE);
+    const bool is_date_as_number =
+        (from.id == GAR_DATE && to.id == GAR_INT32) || (from.id == GAR_INT32 && to.id == GAR_DATE);
+    const bool is_ticks =
+        (from.id == GAR_INT64 && (to.id == GAR_TIMESTAMP || to.id == GAR_DURATION)) ||
+        (to.id == GAR_INT64 && gar_type_is_temporal(from) && from.id != GAR_DATE);
     return is_date_as_number || is_ticks || (from.id == GAR_STRING && to.id == GAR_BINARY);
 }
 
-static enum gar_status compile_node(struct compiler *compiler, const struct gar_bound *node, int32_t guard,
-                                    int32_t *out, struct gar_error *err)
+static enum gar_status compile_node(struct compiler *compiler, const struct gar_bound *node,
+                                    int32_t guard, int32_t *out, struct gar_error *err)
 {
     if (is_hoisted(compiler, node)) {
         *out = find_hoisted(compiler, node);
@@ -494,7 +515,8 @@ static int64_t take_slot(struct slots *slots, int64_t bytes, bool fresh)
 
 /* The slot of each register, reusing those whose last reader is past. A constant is written for the first vector only: its
  * slot must not have held a register that comes before it, which would be written again for the second. */
-static void assign_slots(const struct gar_variant *variant, const int64_t *last_use, struct slots *slots, int64_t *slot_of)
+static void assign_slots(const struct gar_variant *variant, const int64_t *last_use,
+                         struct slots *slots, int64_t *slot_of)
 {
     for (int64_t i = 0; i < variant->instr_count; i++) {
         const struct gar_instr *instr = &variant->instrs[i];
@@ -542,8 +564,8 @@ static enum gar_status make_registers(struct compiler *compiler, struct gar_erro
                           .is_free = gar_arena_calloc(&work, count, (int64_t)sizeof(bool))};
     variant->regs = gar_calloc(count, (int64_t)sizeof *variant->regs);
     enum gar_status status = GAR_OK;
-    if (last_use == NULL || slot_of == NULL || slots.offset == NULL || slots.bytes == NULL || slots.is_free == NULL ||
-        variant->regs == NULL) {
+    if (last_use == NULL || slot_of == NULL || slots.offset == NULL || slots.bytes == NULL ||
+        slots.is_free == NULL || variant->regs == NULL) {
         status = gar_error_nomem(err, count * (int64_t)sizeof *variant->regs);
     } else {
         find_last_uses(variant, last_use);
@@ -603,8 +625,9 @@ void gar_variant_free(struct gar_variant *variant)
     gar_arena_destroy(&arena);
 }
 
-enum gar_status gar_variant_new(struct gar_eval *eval, const struct gar_bound *const *roots, int64_t count,
-                                uint64_t signature, struct gar_variant **out, struct gar_error *err)
+enum gar_status gar_variant_new(struct gar_eval *eval, const struct gar_bound *const *roots,
+                                int64_t count, uint64_t signature, struct gar_variant **out,
+                                struct gar_error *err)
 {
     struct gar_variant *variant = gar_calloc(1, (int64_t)sizeof *variant);
     if (variant == NULL) {
@@ -612,7 +635,8 @@ enum gar_status gar_variant_new(struct gar_eval *eval, const struct gar_bound *c
     }
     variant->signature = signature;
     struct compiler compiler = {.eval = eval, .variant = variant};
-    variant->outputs = gar_arena_calloc(&variant->arena, count + 1, (int64_t)sizeof *variant->outputs);
+    variant->outputs =
+        gar_arena_calloc(&variant->arena, count + 1, (int64_t)sizeof *variant->outputs);
     variant->roots = gar_arena_calloc(&variant->arena, count + 1, (int64_t)sizeof *variant->roots);
     enum gar_status status = GAR_OK;
     if (variant->outputs == NULL || variant->roots == NULL) {

@@ -42,8 +42,9 @@ static void set_const_null(struct gar_reg *out, struct gar_type type)
 
 enum { ARGS_ON_STACK = 8 };
 
-static enum gar_status run_instr(struct gar_eval *eval, const struct gar_variant *variant, const struct gar_instr *instr,
-                                 struct gar_reg **args, void *target, int64_t n, struct gar_error *err)
+static enum gar_status run_instr(struct gar_eval *eval, const struct gar_variant *variant,
+                                 const struct gar_instr *instr, struct gar_reg **args, void *target,
+                                 int64_t n, struct gar_error *err)
 {
     struct gar_reg *out = &variant->regs[instr->out];
     if (instr->run == gar_run_const && out->is_const) {
@@ -83,7 +84,8 @@ static enum gar_status run_instr(struct gar_eval *eval, const struct gar_variant
 }
 
 static enum gar_status run_many_args(struct gar_eval *eval, const struct gar_variant *variant,
-                                     const struct gar_instr *instr, void *target, int64_t n, struct gar_error *err)
+                                     const struct gar_instr *instr, void *target, int64_t n,
+                                     struct gar_error *err)
 {
     struct gar_reg **args = gar_calloc(instr->arg_count, (int64_t)sizeof *args);
     if (args == NULL) {
@@ -110,7 +112,7 @@ struct output {
     int32_t width;
     int64_t rows;
     int64_t null_count;
-    struct gar_text_sink sink; /* texts that no instruction's sink holds */
+    struct gar_text_sink sink;  /* texts that no instruction's sink holds */
     struct gar_text_sink *from; /* the sink whose buffers the views number */
     const struct gar_hoist *hoist;
 };
@@ -125,9 +127,9 @@ static const struct gar_instr *instr_of(const struct gar_variant *variant, int32
     return NULL;
 }
 
-static enum gar_status start_output(struct gar_eval *eval, struct gar_variant *variant, int32_t index,
-                                    struct gar_column *const *columns, int64_t rows, struct output *output,
-                                    struct gar_error *err)
+static enum gar_status start_output(struct gar_eval *eval, struct gar_variant *variant,
+                                    int32_t index, struct gar_column *const *columns, int64_t rows,
+                                    struct output *output, struct gar_error *err)
 {
     const struct gar_bound *node = variant->roots[index];
     const struct gar_instr *instr = instr_of(variant, variant->outputs[index]);
@@ -140,7 +142,8 @@ static enum gar_status start_output(struct gar_eval *eval, struct gar_variant *v
     const struct gar_hoist *hoist = instr->hoist;
     if (hoist != NULL && node->type.id != GAR_BOOL && hoist->table->encoding == GAR_FLAT &&
         gar_column_null_count(hoist->table) == 0 && !hoist->has_null_entry &&
-        columns[hoist->column]->encoding == GAR_DICTIONARY && gar_type_equal(hoist->table->type, node->type)) {
+        columns[hoist->column]->encoding == GAR_DICTIONARY &&
+        gar_type_equal(hoist->table->type, node->type)) {
         output->kind = OUTPUT_DICTIONARY;
         output->hoist = hoist;
         return GAR_OK;
@@ -155,7 +158,8 @@ static enum gar_status start_output(struct gar_eval *eval, struct gar_variant *v
 }
 
 /* The bitmap of an output that has its first null at vector start `at`: all rows before are valid. */
-static enum gar_status add_validity(struct gar_eval *eval, struct output *output, struct gar_error *err)
+static enum gar_status add_validity(struct gar_eval *eval, struct output *output,
+                                    struct gar_error *err)
 {
     struct gar_column *column = output->column;
     const int64_t bytes = gar_words(output->rows) * 8;
@@ -165,8 +169,9 @@ static enum gar_status add_validity(struct gar_eval *eval, struct output *output
     return GAR_OK;
 }
 
-static enum gar_status store_validity(struct gar_eval *eval, struct output *output, const struct gar_reg *reg, int64_t at,
-                                      int64_t n, struct gar_error *err)
+static enum gar_status store_validity(struct gar_eval *eval, struct output *output,
+                                      const struct gar_reg *reg, int64_t at, int64_t n,
+                                      struct gar_error *err)
 {
     const bool has_null = reg->is_const ? reg->is_null : reg->valid != NULL;
     if (!has_null || output->node->type.id == GAR_NULL) {
@@ -184,15 +189,16 @@ static enum gar_status store_validity(struct gar_eval *eval, struct output *outp
     return GAR_OK;
 }
 
-static enum gar_status store_text(struct output *output, const struct gar_reg *reg, int64_t at, int64_t n,
-                                  struct gar_error *err)
+static enum gar_status store_text(struct output *output, const struct gar_reg *reg, int64_t at,
+                                  int64_t n, struct gar_error *err)
 {
     const struct gar_string_view *views = reg->values;
     struct gar_string_view *to = (struct gar_string_view *)(void *)output->values + at;
     if (reg->is_const) {
         struct gar_string_view one = views[0];
         if (one.size > GAR_VIEW_INLINE_BYTES) {
-            GAR_TRY(gar_text_sink_add(&output->sink, gar_view_bytes(&views[0], reg->data), one.size, &one, err));
+            GAR_TRY(gar_text_sink_add(&output->sink, gar_view_bytes(&views[0], reg->data), one.size,
+                                      &one, err));
         }
         for (int64_t i = 0; i < n; i++) {
             to[i] = one;
@@ -206,7 +212,8 @@ static enum gar_status store_text(struct output *output, const struct gar_reg *r
         } else if (!gar_reg_is_valid(reg, i)) {
             memset(&to[i], 0, sizeof to[i]);
         } else {
-            GAR_TRY(gar_text_sink_add(&output->sink, gar_view_bytes(view, reg->data), view->size, &to[i], err));
+            GAR_TRY(gar_text_sink_add(&output->sink, gar_view_bytes(view, reg->data), view->size,
+                                      &to[i], err));
         }
     }
     return GAR_OK;
@@ -221,7 +228,8 @@ static void store_bools(struct output *output, const struct gar_reg *reg, int64_
     memcpy(output->values + at / 8, words, (size_t)gar_bits_bytes(n));
 }
 
-static void store_fixed(struct gar_eval *eval, struct output *output, const struct gar_reg *reg, int64_t at, int64_t n)
+static void store_fixed(struct gar_eval *eval, struct output *output, const struct gar_reg *reg,
+                        int64_t at, int64_t n)
 {
     uint8_t *to = output->values + at * output->width;
     if (output->node->type.id == GAR_DECIMAL128) {
@@ -249,8 +257,9 @@ static void store_fixed(struct gar_eval *eval, struct output *output, const stru
     }
 }
 
-static enum gar_status store_output(struct gar_eval *eval, struct output *output, const struct gar_reg *reg, int64_t at,
-                                    int64_t n, struct gar_error *err)
+static enum gar_status store_output(struct gar_eval *eval, struct output *output,
+                                    const struct gar_reg *reg, int64_t at, int64_t n,
+                                    struct gar_error *err)
 {
     GAR_TRY(store_validity(eval, output, reg, at, n, err));
     if (output->node->type.id == GAR_NULL) {
@@ -271,8 +280,9 @@ static enum gar_status store_output(struct gar_eval *eval, struct output *output
 
 /* A column's codes beside another dictionary. */
 static enum gar_status finish_dictionary(struct gar_eval *eval, const struct output *output,
-                                         struct gar_column *const *columns, const uint32_t *rows, int64_t count,
-                                         struct gar_column **out, struct gar_error *err)
+                                         struct gar_column *const *columns, const uint32_t *rows,
+                                         int64_t count, struct gar_column **out,
+                                         struct gar_error *err)
 {
     const struct gar_column *column = columns[output->hoist->column];
     struct gar_column *coded = NULL;
@@ -281,16 +291,15 @@ static enum gar_status finish_dictionary(struct gar_eval *eval, const struct out
     } else {
         GAR_TRY(gar_column_slice(column, 0, count, &coded, err));
     }
-    gar_column_unref(coded->dictionary);
-    coded->dictionary = gar_column_ref(output->hoist->table);
-    coded->dictionary_id = output->hoist->table_id;
-    coded->type = output->node->type;
-    *out = coded;
-    return GAR_OK;
+    const enum gar_status status =
+        gar_column_with_dictionary(coded, output->hoist->table, output->hoist->table_id, out, err);
+    gar_column_unref(coded);
+    return status;
 }
 
-static enum gar_status finish_output(struct gar_eval *eval, struct output *output, struct gar_column *const *columns,
-                                     const uint32_t *rows, int64_t count, struct gar_column **out, struct gar_error *err)
+static enum gar_status finish_output(struct gar_eval *eval, struct output *output,
+                                     struct gar_column *const *columns, const uint32_t *rows,
+                                     int64_t count, struct gar_column **out, struct gar_error *err)
 {
     switch (output->kind) {
     case OUTPUT_PASS: {
@@ -320,8 +329,8 @@ static enum gar_status finish_output(struct gar_eval *eval, struct output *outpu
 
 /* --- the loop --- */
 
-static enum gar_status step(struct gar_eval *eval, struct gar_variant *variant, struct output *outputs, int64_t at,
-                            int64_t n, struct gar_error *err)
+static enum gar_status step(struct gar_eval *eval, struct gar_variant *variant,
+                            struct output *outputs, int64_t at, int64_t n, struct gar_error *err)
 {
     struct gar_reg *args[ARGS_ON_STACK];
     eval->vector_rows = n;
@@ -348,13 +357,15 @@ static enum gar_status step(struct gar_eval *eval, struct gar_variant *variant, 
     return GAR_OK;
 }
 
-enum gar_status gar_variant_step(struct gar_eval *eval, struct gar_variant *variant, int64_t n, struct gar_error *err)
+enum gar_status gar_variant_step(struct gar_eval *eval, struct gar_variant *variant, int64_t n,
+                                 struct gar_error *err)
 {
     return step(eval, variant, NULL, 0, n, err);
 }
 
-static enum gar_status run_all(struct gar_eval *eval, struct gar_variant *variant, struct output *outputs,
-                               const uint32_t *rows, int64_t count, struct gar_error *err)
+static enum gar_status run_all(struct gar_eval *eval, struct gar_variant *variant,
+                               struct output *outputs, const uint32_t *rows, int64_t count,
+                               struct gar_error *err)
 {
     for (int64_t at = 0; at < count; at += GAR_VECTOR_ROWS) {
         const int64_t n = gar_min_i64(GAR_VECTOR_ROWS, count - at);
@@ -363,7 +374,8 @@ static enum gar_status run_all(struct gar_eval *eval, struct gar_variant *varian
         GAR_TRY(step(eval, variant, outputs, at, n, err));
         for (int32_t o = 0; o < variant->output_count; o++) {
             if (outputs[o].kind == OUTPUT_FLAT) {
-                GAR_TRY(store_output(eval, &outputs[o], &variant->regs[variant->outputs[o]], at, n, err));
+                GAR_TRY(store_output(eval, &outputs[o], &variant->regs[variant->outputs[o]], at, n,
+                                     err));
             }
         }
     }
@@ -380,8 +392,9 @@ static bool needs_work(const struct output *outputs, int32_t count)
     return false;
 }
 
-enum gar_status gar_variant_run(struct gar_eval *eval, struct gar_variant *variant, struct gar_column *const *columns,
-                                const uint32_t *rows, int64_t count, struct gar_column **out, struct gar_error *err)
+enum gar_status gar_variant_run(struct gar_eval *eval, struct gar_variant *variant,
+                                struct gar_column *const *columns, const uint32_t *rows,
+                                int64_t count, struct gar_column **out, struct gar_error *err)
 {
     struct output *outputs = gar_calloc(variant->output_count, (int64_t)sizeof *outputs);
     struct gar_column **done = gar_calloc(variant->output_count, (int64_t)sizeof *done);

@@ -22,17 +22,18 @@
 #include "kernels/vector.h"
 
 struct gar_reg {
-    const void *values;         /* bool: words; decimals: int64_t or gar_i128; text: views; else the type's layout */
+    const void *
+        values; /* bool: words; decimals: int64_t or gar_i128; text: views; else the type's layout */
     void *dest;                 /* where the instruction that owns the register writes this time */
     void *own;                  /* scratch of a full vector, 16 bytes a row for text and decimals */
     uint64_t *valid;            /* bitmap or NULL: no nulls */
     const uint8_t *const *data; /* text: the buffers of far views */
     uint64_t own_valid[GAR_VECTOR_WORDS];
-    uint64_t bound; /* narrow decimals: no |value| is greater */
-    bool is_const;  /* row 0 stands for all */
-    bool is_null;   /* const: null; values[0] is zero */
+    uint64_t bound;    /* narrow decimals: no |value| is greater */
+    bool is_const;     /* row 0 stands for all */
+    bool is_null;      /* const: null; values[0] is zero */
     int32_t full_rows; /* const: rows that values are written out for */
-    bool is_wide;   /* decimals: 128-bit values */
+    bool is_wide;      /* decimals: 128-bit values */
 };
 
 struct gar_instr;
@@ -48,8 +49,9 @@ struct gar_narrow {
 
 /* Works out rows 0..n-1. Before: out->dest is set, out->values = out->dest; out->valid has the conjunction of the arguments'
  * validity if is_strict, else NULL. */
-typedef enum gar_status (*gar_instr_fn)(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                        struct gar_reg *out, int64_t n, struct gar_error *err);
+typedef enum gar_status (*gar_instr_fn)(struct gar_eval *eval, const struct gar_instr *instr,
+                                        struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                        struct gar_error *err);
 
 struct gar_instr {
     gar_instr_fn run;
@@ -57,13 +59,13 @@ struct gar_instr {
     int32_t out;
     int32_t guard; /* register, or -1 */
     int32_t arg_count;
-    int32_t *args;           /* in the variant's arena */
-    bool is_strict;          /* null in, null out */
-    bool is_flat;            /* constant arguments are written out for all rows first */
-    uint8_t lane;            /* enum gar_lane of the arguments, GAR_LANE_COUNT if they have none */
-    int32_t output;          /* writes straight into this output, or -1 */
+    int32_t *args;  /* in the variant's arena */
+    bool is_strict; /* null in, null out */
+    bool is_flat;   /* constant arguments are written out for all rows first */
+    uint8_t lane;   /* enum gar_lane of the arguments, GAR_LANE_COUNT if they have none */
+    int32_t output; /* writes straight into this output, or -1 */
     struct gar_text_sink *sink; /* text results; owned by the variant */
-    void *state;             /* matcher, hash set, zone, ...; owned */
+    void *state;                /* matcher, hash set, zone, ...; owned */
     void (*state_free)(void *state);
     int32_t used;            /* LOAD: position among the program's columns, or -1 */
     struct gar_hoist *hoist; /* LOAD of a table worked out per dictionary entry */
@@ -73,14 +75,14 @@ struct gar_instr {
 struct gar_hoist {
     int64_t column;
     const struct gar_bound *node;
-    struct gar_variant *variant;  /* computes node over the dictionary; owned, made at first use */
-    uint64_t dictionary_id;       /* of the table below; 0: none */
-    uint64_t failed_id;           /* the last dictionary whose entries raised an error */
-    struct gar_column *table;     /* result for each entry, FLAT; owned */
-    bool has_null_entry;          /* the table's last entry is the result for null, which is a value */
-    uint64_t table_id;            /* the table as a dictionary */
-    struct gar_narrow narrow;     /* decimal tables */
-    uint8_t *flags;               /* bool tables: a byte an entry, true and not null; then not null; owned */
+    struct gar_variant *variant; /* computes node over the dictionary; owned, made at first use */
+    uint64_t dictionary_id;      /* of the table below; 0: none */
+    uint64_t failed_id;          /* the last dictionary whose entries raised an error */
+    struct gar_column *table;    /* result for each entry, FLAT; owned */
+    bool has_null_entry;      /* the table's last entry is the result for null, which is a value */
+    uint64_t table_id;        /* the table as a dictionary */
+    struct gar_narrow narrow; /* decimal tables */
+    uint8_t *flags; /* bool tables: a byte an entry, true and not null; then not null; owned */
     struct gar_hoist *next;
 };
 
@@ -126,12 +128,12 @@ struct gar_eval {
     struct gar_variant *variants;        /* of all outputs together */
     struct gar_variant **stage_variants; /* of each stage */
     struct gar_dictionary_use *uses;     /* of each used column (64 at most) */
-    int32_t dense_stages;                /* how many stages look at all rows before a selection is made */
+    int32_t dense_stages; /* how many stages look at all rows before a selection is made */
     /* The run in progress. */
     struct gar_column *const *columns; /* of the batch */
     const uint32_t *rows;              /* rows of this vector, or NULL: base .. */
-    int64_t base;                      /* row of the batch (or position in the selection) where this vector starts */
-    int64_t vector_rows;               /* rows of this vector */
+    int64_t base; /* row of the batch (or position in the selection) where this vector starts */
+    int64_t vector_rows; /* rows of this vector */
     const struct gar_variant *variant;
     gar_i128 *wide_temp[2]; /* GAR_VECTOR_ROWS each; owned */
     uint32_t *code_temp;    /* GAR_VECTOR_ROWS; owned */
@@ -142,8 +144,10 @@ struct gar_eval {
 /* What a node's instruction is; filled by gar_instr_choose. */
 GAR_MUST_USE enum gar_status gar_instr_choose(const struct gar_bound *node, struct gar_instr *instr,
                                               struct gar_error *err);
-GAR_MUST_USE enum gar_status gar_variant_new(struct gar_eval *eval, const struct gar_bound *const *roots, int64_t count,
-                                             uint64_t signature, struct gar_variant **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_variant_new(struct gar_eval *eval,
+                                             const struct gar_bound *const *roots, int64_t count,
+                                             uint64_t signature, struct gar_variant **out,
+                                             struct gar_error *err);
 void gar_variant_free(struct gar_variant *variant);
 /* Can evaluating the node itself (not what is below) raise an error? */
 bool gar_node_can_fail(const struct gar_bound *node);
@@ -151,43 +155,67 @@ bool gar_tree_can_fail(const struct gar_bound *node);
 /* The only column below node: its position; -1: none, -2: several. */
 int64_t gar_tree_column(const struct gar_bound *node);
 
+bool gar_bound_same_tree(const struct gar_bound *a, const struct gar_bound *b);
+
+/* --- range.c --- */
+
+/* *out = one range test for a AND b if they are comparisons of one value from below and above; else NULL. */
+GAR_MUST_USE enum gar_status gar_bound_join_range(struct gar_binder *binder, struct gar_bound *a,
+                                                  struct gar_bound *b, struct gar_bound **out,
+                                                  struct gar_error *err);
+/* The same for every AND in the tree. */
+GAR_MUST_USE enum gar_status gar_bound_join_ranges(struct gar_binder *binder, struct gar_bound **node,
+                                                   struct gar_error *err);
+enum gar_status gar_run_range(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
+                              struct gar_reg *out, int64_t n, struct gar_error *err);
+
 /* --- eval.c --- */
 
 /* All outputs of the variant over columns, rows given by `rows` (or all of 0..count-1 when NULL). out[i] are new columns. */
 GAR_MUST_USE enum gar_status gar_variant_run(struct gar_eval *eval, struct gar_variant *variant,
-                                             struct gar_column *const *columns, const uint32_t *rows, int64_t count,
+                                             struct gar_column *const *columns,
+                                             const uint32_t *rows, int64_t count,
                                              struct gar_column **out, struct gar_error *err);
 /* One vector; the caller has set eval's run fields. */
-GAR_MUST_USE enum gar_status gar_variant_step(struct gar_eval *eval, struct gar_variant *variant, int64_t n,
-                                              struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_variant_step(struct gar_eval *eval, struct gar_variant *variant,
+                                              int64_t n, struct gar_error *err);
 /* Instructions without arguments. */
-enum gar_status gar_run_load(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                             struct gar_reg *out, int64_t n, struct gar_error *err);
-enum gar_status gar_run_hoisted(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                struct gar_reg *out, int64_t n, struct gar_error *err);
-enum gar_status gar_run_const(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                              struct gar_reg *out, int64_t n, struct gar_error *err);
+enum gar_status gar_run_load(struct gar_eval *eval, const struct gar_instr *instr,
+                             struct gar_reg **args, struct gar_reg *out, int64_t n,
+                             struct gar_error *err);
+enum gar_status gar_run_hoisted(struct gar_eval *eval, const struct gar_instr *instr,
+                                struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                struct gar_error *err);
+enum gar_status gar_run_const(struct gar_eval *eval, const struct gar_instr *instr,
+                              struct gar_reg **args, struct gar_reg *out, int64_t n,
+                              struct gar_error *err);
 /* out = a test of args[0], and args[1] (a guard) if there. */
-enum gar_status gar_run_guard(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                              struct gar_reg *out, int64_t n, struct gar_error *err);
+enum gar_status gar_run_guard(struct gar_eval *eval, const struct gar_instr *instr,
+                              struct gar_reg **args, struct gar_reg *out, int64_t n,
+                              struct gar_error *err);
 /* Makes the hoist's table for this dictionary column unless it is there. *out_done false: entries raise errors, work by rows. */
 GAR_MUST_USE enum gar_status gar_hoist_prepare(struct gar_eval *eval, struct gar_hoist *hoist,
-                                               const struct gar_column *column, bool *out_done, struct gar_error *err);
+                                               const struct gar_column *column, bool *out_done,
+                                               struct gar_error *err);
 /* Fills narrow from a FLAT decimal column unless it is there. Errors: GAR_ERR_NOMEM. */
-GAR_MUST_USE enum gar_status gar_narrow_prepare(const struct gar_eval *eval, struct gar_narrow *narrow,
-                                                const struct gar_column *flat, uint64_t id, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_narrow_prepare(const struct gar_eval *eval,
+                                                struct gar_narrow *narrow,
+                                                const struct gar_column *flat, uint64_t id,
+                                                struct gar_error *err);
 /* The signature for a batch: which dictionaries are worth working on. */
 uint64_t gar_eval_signature(struct gar_eval *eval, struct gar_column *const *columns, int64_t rows);
 /* The variant with this signature in the list, made if it is not there. */
 GAR_MUST_USE enum gar_status gar_variant_get(struct gar_eval *eval, struct gar_variant **list,
-                                             const struct gar_bound *const *roots, int64_t count, uint64_t signature,
-                                             struct gar_variant **out, struct gar_error *err);
+                                             const struct gar_bound *const *roots, int64_t count,
+                                             uint64_t signature, struct gar_variant **out,
+                                             struct gar_error *err);
 
 /* The variant to run over these columns: dictionaries that are worth it are worked on, their tables made. */
 GAR_MUST_USE enum gar_status gar_variant_choose(struct gar_eval *eval, struct gar_variant **list,
                                                 const struct gar_bound *const *roots, int64_t count,
-                                                struct gar_column *const *columns, uint64_t signature,
-                                                struct gar_variant **out, struct gar_error *err);
+                                                struct gar_column *const *columns,
+                                                uint64_t signature, struct gar_variant **out,
+                                                struct gar_error *err);
 
 /* --- for instructions --- */
 
@@ -198,8 +226,8 @@ GAR_INLINE int64_t gar_lane_row(const struct gar_eval *eval, int64_t i)
 }
 
 /* Lanes whose errors count: valid in out, and true in the guard. */
-void gar_active_lanes(const struct gar_eval *eval, const struct gar_instr *instr, const struct gar_reg *out, int64_t n,
-                      uint64_t *active);
+void gar_active_lanes(const struct gar_eval *eval, const struct gar_instr *instr,
+                      const struct gar_reg *out, int64_t n, uint64_t *active);
 /* Makes lane i null. */
 void gar_reg_set_null(struct gar_reg *out, int64_t i, int64_t n);
 /* All n lanes valid, in a bitmap of its own. */
@@ -209,16 +237,19 @@ void gar_reg_tidy_valid(struct gar_reg *out, int64_t n);
 /* Values of a constant written out for n lanes. */
 void gar_reg_fill(struct gar_reg *reg, struct gar_type type, int64_t n);
 /* 128-bit values of a decimal register (a constant has one); temp: 0 or 1. */
-const gar_i128 *gar_reg_wide(struct gar_eval *eval, const struct gar_reg *reg, int64_t n, int32_t temp);
+const gar_i128 *gar_reg_wide(struct gar_eval *eval, const struct gar_reg *reg, int64_t n,
+                             int32_t temp);
 enum gar_lane gar_type_lane(struct gar_type type);
 /* Lane i as text for messages. */
-const char *gar_lane_text(const struct gar_reg *reg, struct gar_type type, int64_t i, char *out, int64_t out_bytes);
+const char *gar_lane_text(const struct gar_reg *reg, struct gar_type type, int64_t i, char *out,
+                          int64_t out_bytes);
 /* "int64 overflow in add: 9223372036854775807 + 1, row 3". */
-enum gar_status gar_lane_overflow(const struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                  int64_t i, struct gar_error *err);
+enum gar_status gar_lane_overflow(const struct gar_eval *eval, const struct gar_instr *instr,
+                                  struct gar_reg **args, int64_t i, struct gar_error *err);
 const char *gar_instr_name(const struct gar_instr *instr);
 /* The zone of a timestamp type; NULL for none and for UTC. */
-GAR_MUST_USE enum gar_status gar_type_zone(struct gar_type type, const struct gar_zone **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_type_zone(struct gar_type type, const struct gar_zone **out,
+                                           struct gar_error *err);
 
 GAR_INLINE uint64_t gar_word_mask(int64_t n, int64_t word)
 {
@@ -265,17 +296,24 @@ GAR_INLINE uint64_t gar_valid_word(const struct gar_reg *reg, int64_t word)
 /* Choosing lanes among several registers: start, take (each lane at most once; null lanes stay null), finish. */
 void gar_choice_start(const struct gar_instr *instr, struct gar_reg *out, bool is_wide, int64_t n);
 GAR_MUST_USE enum gar_status gar_choice_take(struct gar_eval *eval, const struct gar_instr *instr,
-                                             const struct gar_reg *from, const uint64_t *take, struct gar_reg *out,
-                                             int64_t n, struct gar_error *err);
+                                             const struct gar_reg *from, const uint64_t *take,
+                                             struct gar_reg *out, int64_t n, struct gar_error *err);
 void gar_choice_finish(const struct gar_instr *instr, struct gar_reg *out, int64_t n);
 
 /* --- instruction choosers, one a file; each fills run, flags and state --- */
-enum gar_status gar_choose_arith(const struct gar_bound *node, struct gar_instr *instr, struct gar_error *err);
-enum gar_status gar_choose_decimal(const struct gar_bound *node, struct gar_instr *instr, struct gar_error *err);
-enum gar_status gar_choose_compare(const struct gar_bound *node, struct gar_instr *instr, struct gar_error *err);
-enum gar_status gar_choose_logic(const struct gar_bound *node, struct gar_instr *instr, struct gar_error *err);
-enum gar_status gar_choose_cast(const struct gar_bound *node, struct gar_instr *instr, struct gar_error *err);
-enum gar_status gar_choose_text(const struct gar_bound *node, struct gar_instr *instr, struct gar_error *err);
-enum gar_status gar_choose_time(const struct gar_bound *node, struct gar_instr *instr, struct gar_error *err);
+enum gar_status gar_choose_arith(const struct gar_bound *node, struct gar_instr *instr,
+                                 struct gar_error *err);
+enum gar_status gar_choose_decimal(const struct gar_bound *node, struct gar_instr *instr,
+                                   struct gar_error *err);
+enum gar_status gar_choose_compare(const struct gar_bound *node, struct gar_instr *instr,
+                                   struct gar_error *err);
+enum gar_status gar_choose_logic(const struct gar_bound *node, struct gar_instr *instr,
+                                 struct gar_error *err);
+enum gar_status gar_choose_cast(const struct gar_bound *node, struct gar_instr *instr,
+                                struct gar_error *err);
+enum gar_status gar_choose_text(const struct gar_bound *node, struct gar_instr *instr,
+                                struct gar_error *err);
+enum gar_status gar_choose_time(const struct gar_bound *node, struct gar_instr *instr,
+                                struct gar_error *err);
 
 #endif

@@ -10,7 +10,8 @@
 struct gar_expr *gar_expr_ref(const struct gar_expr *expr)
 {
     struct gar_expr *shared = NULL;
-    memcpy(&shared, &expr, sizeof shared); /* the count is the one thing that changes in a shared tree */
+    memcpy(&shared, &expr,
+           sizeof shared); /* the count is the one thing that changes in a shared tree */
     __atomic_fetch_add(&shared->refs, 1, __ATOMIC_RELAXED);
     return shared;
 }
@@ -31,8 +32,8 @@ void gar_expr_unref(struct gar_expr *expr)
 }
 
 /* A node with references to its arguments; the rest is the caller's to fill. */
-static enum gar_status new_node(enum gar_expr_kind kind, struct gar_expr *const *args, int64_t count,
-                                struct gar_expr **out, struct gar_error *err)
+static enum gar_status new_node(enum gar_expr_kind kind, struct gar_expr *const *args,
+                                int64_t count, struct gar_expr **out, struct gar_error *err)
 {
     int32_t depth = 1;
     for (int64_t i = 0; i < count; i++) {
@@ -42,7 +43,8 @@ static enum gar_status new_node(enum gar_expr_kind kind, struct gar_expr *const 
     }
     if (depth > GAR_EXPR_DEPTH_MAX) {
         return gar_error_set(err, GAR_ERR_VALUE,
-                             "expression is nested more than %d levels deep; compute parts of it in columns of their own",
+                             "expression is nested more than %d levels deep; compute parts of it "
+                             "in columns of their own",
                              GAR_EXPR_DEPTH_MAX);
     }
     struct gar_expr *expr = gar_calloc(1, (int64_t)sizeof *expr);
@@ -89,7 +91,8 @@ enum gar_status gar_expr_new_column(const char *name, struct gar_expr **out, str
     return GAR_OK;
 }
 
-enum gar_status gar_expr_new_literal(const struct gar_value *value, struct gar_expr **out, struct gar_error *err)
+enum gar_status gar_expr_new_literal(const struct gar_value *value, struct gar_expr **out,
+                                     struct gar_error *err)
 {
     GAR_TRY(gar_type_check(value->type, err));
     struct gar_expr *expr = NULL;
@@ -103,8 +106,8 @@ enum gar_status gar_expr_new_literal(const struct gar_value *value, struct gar_e
     return GAR_OK;
 }
 
-enum gar_status gar_expr_new_call(const struct gar_function *function, struct gar_expr *const *args, int64_t count,
-                                  struct gar_expr **out, struct gar_error *err)
+enum gar_status gar_expr_new_call(const struct gar_function *function, struct gar_expr *const *args,
+                                  int64_t count, struct gar_expr **out, struct gar_error *err)
 {
     GAR_TRY(gar_function_check_count(function, count, err));
     struct gar_expr *expr = NULL;
@@ -114,8 +117,9 @@ enum gar_status gar_expr_new_call(const struct gar_function *function, struct ga
     return GAR_OK;
 }
 
-enum gar_status gar_expr_new_call_by_name(const char *name, struct gar_expr *const *args, int64_t count,
-                                          struct gar_expr **out, struct gar_error *err)
+enum gar_status gar_expr_new_call_by_name(const char *name, struct gar_expr *const *args,
+                                          int64_t count, struct gar_expr **out,
+                                          struct gar_error *err)
 {
     const struct gar_function *function = gar_function_find(name, (int64_t)strlen(name), false);
     if (function == NULL) {
@@ -124,8 +128,8 @@ enum gar_status gar_expr_new_call_by_name(const char *name, struct gar_expr *con
     return gar_expr_new_call(function, args, count, out, err);
 }
 
-enum gar_status gar_expr_new_cast(struct gar_expr *arg, struct gar_type type, bool is_try, struct gar_expr **out,
-                                  struct gar_error *err)
+enum gar_status gar_expr_new_cast(struct gar_expr *arg, struct gar_type type, bool is_try,
+                                  struct gar_expr **out, struct gar_error *err)
 {
     GAR_TRY(gar_type_check(type, err));
     struct gar_expr *expr = NULL;
@@ -136,7 +140,8 @@ enum gar_status gar_expr_new_cast(struct gar_expr *arg, struct gar_type type, bo
     return GAR_OK;
 }
 
-enum gar_status gar_expr_new_alias(struct gar_expr *arg, const char *name, struct gar_expr **out, struct gar_error *err)
+enum gar_status gar_expr_new_alias(struct gar_expr *arg, const char *name, struct gar_expr **out,
+                                   struct gar_error *err)
 {
     struct gar_expr *expr = NULL;
     GAR_TRY(new_node(GAR_EXPR_ALIAS, &arg, 1, &expr, err));
@@ -149,8 +154,8 @@ enum gar_status gar_expr_new_alias(struct gar_expr *arg, const char *name, struc
     return GAR_OK;
 }
 
-enum gar_status gar_expr_new_in_list(struct gar_expr *arg, struct gar_column *set, struct gar_expr **out,
-                                     struct gar_error *err)
+enum gar_status gar_expr_new_in_list(struct gar_expr *arg, struct gar_column *set,
+                                     struct gar_expr **out, struct gar_error *err)
 {
     if (set->encoding != GAR_FLAT) {
         return gar_error_set(err, GAR_ERR_VALUE, "the list of an in test must be a flat column");
@@ -162,8 +167,8 @@ enum gar_status gar_expr_new_in_list(struct gar_expr *arg, struct gar_column *se
     return GAR_OK;
 }
 
-enum gar_status gar_expr_with_args(const struct gar_expr *expr, struct gar_expr *const *args, struct gar_expr **out,
-                                   struct gar_error *err)
+enum gar_status gar_expr_with_args(const struct gar_expr *expr, struct gar_expr *const *args,
+                                   struct gar_expr **out, struct gar_error *err)
 {
     struct gar_expr *copy = NULL;
     GAR_TRY(new_node(expr->kind, args, expr->arg_count, &copy, err));
@@ -241,8 +246,8 @@ static bool sets_equal(const struct gar_column *a, const struct gar_column *b)
     for (int64_t i = 0; i < a->length; i++) {
         struct gar_value x = {0};
         struct gar_value y = {0};
-        const bool is_read =
-            gar_value_from_column(a, i, &x, NULL) >= 0 && gar_value_from_column(b, i, &y, NULL) >= 0;
+        const bool is_read = gar_value_from_column(a, i, &x, NULL) >= 0 &&
+                             gar_value_from_column(b, i, &y, NULL) >= 0;
         const bool is_same = is_read && literals_equal(&x, &y);
         gar_value_destroy(&x);
         gar_value_destroy(&y);
@@ -258,11 +263,12 @@ bool gar_expr_equal(const struct gar_expr *a, const struct gar_expr *b)
     if (a == b) {
         return true;
     }
-    if (a->kind != b->kind || a->depth != b->depth || a->arg_count != b->arg_count || a->function != b->function ||
-        a->is_try != b->is_try || !gar_type_equal(a->type, b->type)) {
+    if (a->kind != b->kind || a->depth != b->depth || a->arg_count != b->arg_count ||
+        a->function != b->function || a->is_try != b->is_try || !gar_type_equal(a->type, b->type)) {
         return false;
     }
-    if ((a->name == NULL) != (b->name == NULL) || (a->name != NULL && strcmp(a->name, b->name) != 0)) {
+    if ((a->name == NULL) != (b->name == NULL) ||
+        (a->name != NULL && strcmp(a->name, b->name) != 0)) {
         return false;
     }
     if (a->kind == GAR_EXPR_LITERAL && !literals_equal(&a->value, &b->value)) {
@@ -281,7 +287,8 @@ bool gar_expr_equal(const struct gar_expr *a, const struct gar_expr *b)
 
 bool gar_expr_has_aggregate(const struct gar_expr *expr)
 {
-    if (expr->kind == GAR_EXPR_CALL && gar_function_info(expr->function)->kind == GAR_FUNCTION_AGGREGATE) {
+    if (expr->kind == GAR_EXPR_CALL &&
+        gar_function_info(expr->function)->kind == GAR_FUNCTION_AGGREGATE) {
         return true;
     }
     for (int64_t i = 0; i < expr->arg_count; i++) {
@@ -297,7 +304,8 @@ bool gar_expr_is_constant(const struct gar_expr *expr)
     if (expr->kind == GAR_EXPR_COLUMN) {
         return false;
     }
-    if (expr->kind == GAR_EXPR_CALL && gar_function_info(expr->function)->kind == GAR_FUNCTION_AGGREGATE) {
+    if (expr->kind == GAR_EXPR_CALL &&
+        gar_function_info(expr->function)->kind == GAR_FUNCTION_AGGREGATE) {
         return false;
     }
     for (int64_t i = 0; i < expr->arg_count; i++) {
@@ -308,7 +316,8 @@ bool gar_expr_is_constant(const struct gar_expr *expr)
     return true;
 }
 
-void gar_expr_visit_columns(const struct gar_expr *expr, void (*visit)(const char *name, void *context), void *context)
+void gar_expr_visit_columns(const struct gar_expr *expr,
+                            void (*visit)(const char *name, void *context), void *context)
 {
     if (expr->kind == GAR_EXPR_COLUMN) {
         visit(expr->name, context);

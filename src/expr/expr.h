@@ -23,11 +23,11 @@ struct gar_expr {
     int64_t refs; /* atomic */
     enum gar_expr_kind kind;
     int32_t depth;
-    char *name;             /* COLUMN, ALIAS; owned */
-    struct gar_value value; /* LITERAL; owned */
+    char *name;                          /* COLUMN, ALIAS; owned */
+    struct gar_value value;              /* LITERAL; owned */
     const struct gar_function *function; /* CALL; static */
-    struct gar_type type;   /* CAST */
-    bool is_try;            /* CAST */
+    struct gar_type type;                /* CAST */
+    bool is_try;                         /* CAST */
     int64_t arg_count;
     struct gar_expr **args; /* owned references */
     struct gar_column *set; /* IN_LIST; owned */
@@ -38,28 +38,35 @@ void gar_expr_unref(struct gar_expr *expr);
 
 /* Builders: borrow their arguments (references are taken), give a new reference in *out. Errors: GAR_ERR_NOMEM,
  * GAR_ERR_VALUE (depth, argument count naming function and counts). */
-GAR_MUST_USE enum gar_status gar_expr_new_column(const char *name, struct gar_expr **out, struct gar_error *err);
-GAR_MUST_USE enum gar_status gar_expr_new_literal(const struct gar_value *value, struct gar_expr **out,
-                                                  struct gar_error *err);
-GAR_MUST_USE enum gar_status gar_expr_new_call(const struct gar_function *function, struct gar_expr *const *args,
-                                               int64_t count, struct gar_expr **out, struct gar_error *err);
-/* By name in functions.def; unknown names list the nearest ones. */
-GAR_MUST_USE enum gar_status gar_expr_new_call_by_name(const char *name, struct gar_expr *const *args, int64_t count,
-                                                       struct gar_expr **out, struct gar_error *err);
-GAR_MUST_USE enum gar_status gar_expr_new_cast(struct gar_expr *arg, struct gar_type type, bool is_try,
+GAR_MUST_USE enum gar_status gar_expr_new_column(const char *name, struct gar_expr **out,
+                                                 struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_expr_new_literal(const struct gar_value *value,
+                                                  struct gar_expr **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_expr_new_call(const struct gar_function *function,
+                                               struct gar_expr *const *args, int64_t count,
                                                struct gar_expr **out, struct gar_error *err);
-GAR_MUST_USE enum gar_status gar_expr_new_alias(struct gar_expr *arg, const char *name, struct gar_expr **out,
-                                                struct gar_error *err);
-GAR_MUST_USE enum gar_status gar_expr_new_in_list(struct gar_expr *arg, struct gar_column *set, struct gar_expr **out,
-                                                  struct gar_error *err);
-/* The same node with other arguments (for rewrites). */
-GAR_MUST_USE enum gar_status gar_expr_with_args(const struct gar_expr *expr, struct gar_expr *const *args,
+/* By name in functions.def; unknown names list the nearest ones. */
+GAR_MUST_USE enum gar_status gar_expr_new_call_by_name(const char *name,
+                                                       struct gar_expr *const *args, int64_t count,
+                                                       struct gar_expr **out,
+                                                       struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_expr_new_cast(struct gar_expr *arg, struct gar_type type,
+                                               bool is_try, struct gar_expr **out,
+                                               struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_expr_new_alias(struct gar_expr *arg, const char *name,
                                                 struct gar_expr **out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_expr_new_in_list(struct gar_expr *arg, struct gar_column *set,
+                                                  struct gar_expr **out, struct gar_error *err);
+/* The same node with other arguments (for rewrites). */
+GAR_MUST_USE enum gar_status gar_expr_with_args(const struct gar_expr *expr,
+                                                struct gar_expr *const *args, struct gar_expr **out,
+                                                struct gar_error *err);
 
 /* Type of the result over rows of `schema`. Errors: GAR_ERR_COLUMN with near names, GAR_ERR_TYPE naming function, types
  * and what it takes. Aggregates are allowed only if allow_aggregates, and not inside each other. */
-GAR_MUST_USE enum gar_status gar_expr_type(const struct gar_expr *expr, const struct gar_schema *schema,
-                                           bool allow_aggregates, struct gar_type *out, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_expr_type(const struct gar_expr *expr,
+                                           const struct gar_schema *schema, bool allow_aggregates,
+                                           struct gar_type *out, struct gar_error *err);
 /* The output column's name: the alias, else the name of the leftmost column in it, else "literal"
  * ("count" for a call without columns: the function's name). Owned by expr. */
 const char *gar_expr_name(const struct gar_expr *expr);
@@ -70,6 +77,7 @@ bool gar_expr_has_aggregate(const struct gar_expr *expr);
 /* Does it name no column and call no volatile function (so that it can be folded)? */
 bool gar_expr_is_constant(const struct gar_expr *expr);
 /* Calls visit(name, context) for each column named, duplicates included. */
-void gar_expr_visit_columns(const struct gar_expr *expr, void (*visit)(const char *name, void *context), void *context);
+void gar_expr_visit_columns(const struct gar_expr *expr,
+                            void (*visit)(const char *name, void *context), void *context);
 
 #endif

@@ -6,7 +6,7 @@
 #include "expr/eval_priv.h"
 
 /* Above this share of rows left, the next stage looks at all rows too; below the second, one stage fewer does. */
-#define DENSE_SHARE 0.4
+#define DENSE_SHARE  0.4
 #define SPARSE_SHARE 0.2
 /* What gar_vector_kernels.select writes beyond its result. */
 #define SELECT_SLACK 16
@@ -28,8 +28,8 @@ static bool is_empty(const uint64_t *bits, int64_t n)
     return any == 0;
 }
 
-static enum gar_status run_stage(struct gar_eval *eval, struct gar_variant *variant, int64_t n, uint64_t *bits,
-                                 struct gar_error *err)
+static enum gar_status run_stage(struct gar_eval *eval, struct gar_variant *variant, int64_t n,
+                                 uint64_t *bits, struct gar_error *err)
 {
     eval->variant = variant;
     GAR_TRY(gar_variant_step(eval, variant, n, err));
@@ -38,9 +38,9 @@ static enum gar_status run_stage(struct gar_eval *eval, struct gar_variant *vari
 }
 
 /* Stages [first, last) over rows (or all of 0..count-1); the rows that pass go to out, which may be rows. */
-static enum gar_status run_stages(struct gar_eval *eval, struct gar_variant **stages, int64_t first, int64_t last,
-                                  const uint32_t *rows, int64_t count, uint32_t *out, int64_t *out_count,
-                                  struct gar_error *err)
+static enum gar_status run_stages(struct gar_eval *eval, struct gar_variant **stages, int64_t first,
+                                  int64_t last, const uint32_t *rows, int64_t count, uint32_t *out,
+                                  int64_t *out_count, struct gar_error *err)
 {
     int64_t passed = 0;
     for (int64_t at = 0; at < count; at += GAR_VECTOR_ROWS) {
@@ -81,14 +81,16 @@ static void learn(struct gar_eval *eval, int64_t dense, int64_t rows, int64_t pa
     }
 }
 
-static enum gar_status run_filter(struct gar_eval *eval, const struct gar_batch *batch, struct gar_variant **stages,
-                                  uint32_t *out, int64_t *out_count, struct gar_error *err)
+static enum gar_status run_filter(struct gar_eval *eval, const struct gar_batch *batch,
+                                  struct gar_variant **stages, uint32_t *out, int64_t *out_count,
+                                  struct gar_error *err)
 {
     const int64_t stage_count = eval->program->stage_count;
     eval->columns = batch->columns;
     const int64_t dense = gar_min_i64(eval->dense_stages, stage_count);
     int64_t passed = 0;
-    GAR_TRY(run_stages(eval, stages, 0, dense, batch->selection, batch->selected, out, &passed, err));
+    GAR_TRY(
+        run_stages(eval, stages, 0, dense, batch->selection, batch->selected, out, &passed, err));
     learn(eval, dense, batch->selected, passed);
     for (int64_t s = dense; s < stage_count && passed > 0; s++) {
         GAR_TRY(run_stages(eval, stages, s, s + 1, out, passed, out, &passed, err));
@@ -97,19 +99,21 @@ static enum gar_status run_filter(struct gar_eval *eval, const struct gar_batch 
     return GAR_OK;
 }
 
-static enum gar_status choose_stages(struct gar_eval *eval, const struct gar_batch *batch, struct gar_variant **stages,
-                                     struct gar_error *err)
+static enum gar_status choose_stages(struct gar_eval *eval, const struct gar_batch *batch,
+                                     struct gar_variant **stages, struct gar_error *err)
 {
     const uint64_t signature = gar_eval_signature(eval, batch->columns, batch->selected);
     for (int64_t s = 0; s < eval->program->stage_count; s++) {
         const struct gar_bound *roots[1] = {eval->program->stages[s]};
-        GAR_TRY(gar_variant_choose(eval, &eval->stage_variants[s], roots, 1, batch->columns, signature, &stages[s], err));
+        GAR_TRY(gar_variant_choose(eval, &eval->stage_variants[s], roots, 1, batch->columns,
+                                   signature, &stages[s], err));
     }
     return GAR_OK;
 }
 
-enum gar_status gar_eval_filter(struct gar_eval *eval, const struct gar_batch *batch, struct gar_buffer **out_selection,
-                                int64_t *out_selected, struct gar_error *err)
+enum gar_status gar_eval_filter(struct gar_eval *eval, const struct gar_batch *batch,
+                                struct gar_buffer **out_selection, int64_t *out_selected,
+                                struct gar_error *err)
 {
     const int64_t stage_count = eval->program->stage_count;
     if (eval->program->output_count != 1 || stage_count == 0) {
@@ -117,7 +121,8 @@ enum gar_status gar_eval_filter(struct gar_eval *eval, const struct gar_batch *b
             *out_selected = 0; /* a null of no type passes no row */
             return gar_buffer_new(eval->memory, 0, out_selection, err);
         }
-        return gar_error_set(err, GAR_ERR_INTERNAL, "a filter needs a program of one boolean output");
+        return gar_error_set(err, GAR_ERR_INTERNAL,
+                             "a filter needs a program of one boolean output");
     }
     struct gar_variant **stages = gar_calloc(stage_count, (int64_t)sizeof *stages);
     if (stages == NULL) {
@@ -127,7 +132,9 @@ enum gar_status gar_eval_filter(struct gar_eval *eval, const struct gar_batch *b
     int64_t passed = 0;
     enum gar_status status = choose_stages(eval, batch, stages, err);
     if (status >= 0) {
-        status = gar_buffer_new(eval->memory, (batch->selected + SELECT_SLACK) * (int64_t)sizeof(uint32_t), &selection, err);
+        status = gar_buffer_new(eval->memory,
+                                (batch->selected + SELECT_SLACK) * (int64_t)sizeof(uint32_t),
+                                &selection, err);
     }
     if (status >= 0 && batch->selected > 0) {
         status = run_filter(eval, batch, stages, (uint32_t *)(void *)selection->data, &passed, err);

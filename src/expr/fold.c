@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Constant folding: parts without columns are run once over one row. */
-#include "expr/fold_priv.h"
-
 #include "arrow/gather.h"
 #include "base/alloc.h"
 #include "base/memory.h"
 #include "expr/eval_priv.h"
+#include "expr/fold_priv.h"
 
 /* Runs one bound tree over columns (may be NULL) of `count` rows. */
-static enum gar_status run_once(const struct gar_bound *root, struct gar_column *const *columns, int64_t count,
-                                struct gar_column **out, struct gar_error *err)
+static enum gar_status run_once(const struct gar_bound *root, struct gar_column *const *columns,
+                                int64_t count, struct gar_column **out, struct gar_error *err)
 {
     struct gar_program program = {.refs = 1};
     struct gar_eval *eval = NULL;
@@ -24,7 +23,8 @@ static enum gar_status run_once(const struct gar_bound *root, struct gar_column 
     return status;
 }
 
-static enum gar_status value_of(const struct gar_bound *node, struct gar_value *out, struct gar_error *err)
+static enum gar_status value_of(const struct gar_bound *node, struct gar_value *out,
+                                struct gar_error *err)
 {
     struct gar_column *column = NULL;
     GAR_TRY(run_once(node, NULL, 1, &column, err));
@@ -46,7 +46,8 @@ static bool is_constant(const struct gar_bound *node)
     return true;
 }
 
-enum gar_status gar_bound_fold(struct gar_binder *binder, struct gar_bound **node, struct gar_error *err)
+enum gar_status gar_bound_fold(struct gar_binder *binder, struct gar_bound **node,
+                               struct gar_error *err)
 {
     if ((*node)->op == GAR_OP_CONST || !is_constant(*node)) {
         return GAR_OK;
@@ -57,7 +58,8 @@ enum gar_status gar_bound_fold(struct gar_binder *binder, struct gar_bound **nod
     return gar_bound_const(binder, &value, is_literal, node, err);
 }
 
-enum gar_status gar_bound_fold_parts(struct gar_binder *binder, struct gar_bound **node, struct gar_error *err)
+enum gar_status gar_bound_fold_parts(struct gar_binder *binder, struct gar_bound **node,
+                                     struct gar_error *err)
 {
     if ((*node)->op == GAR_OP_CONST || (*node)->op == GAR_OP_COLUMN) {
         return GAR_OK;
@@ -74,13 +76,15 @@ enum gar_status gar_bound_fold_parts(struct gar_binder *binder, struct gar_bound
     return GAR_OK;
 }
 
-enum gar_status gar_expr_fold(const struct gar_expr *expr, struct gar_value *out, struct gar_error *err)
+enum gar_status gar_expr_fold(const struct gar_expr *expr, struct gar_value *out,
+                              struct gar_error *err)
 {
     struct gar_binder binder = {0};
     struct gar_bound *bound = NULL;
     enum gar_status status = gar_bind(&binder, expr, &bound, err);
     if (status >= 0 && bound->op == GAR_OP_INTERVAL) {
-        status = gar_error_set(err, GAR_ERR_TYPE, "an interval is no value of its own; add it to a date or timestamp");
+        status = gar_error_set(err, GAR_ERR_TYPE,
+                               "an interval is no value of its own; add it to a date or timestamp");
     }
     if (status >= 0) {
         status = value_of(bound, out, err);
@@ -106,13 +110,15 @@ static bool casts_exactly(struct gar_type from, struct gar_type to)
     if (from.id == GAR_DATE && to.id == GAR_TIMESTAMP) {
         return true;
     }
-    if (from.id == to.id && (from.id == GAR_TIMESTAMP || from.id == GAR_DURATION || from.id == GAR_TIME)) {
+    if (from.id == to.id &&
+        (from.id == GAR_TIMESTAMP || from.id == GAR_DURATION || from.id == GAR_TIME)) {
         return from.unit <= to.unit && (from.zone == NULL) == (to.zone == NULL);
     }
     return from.id == GAR_FLOAT32 && to.id == GAR_FLOAT64;
 }
 
-static enum gar_status drop_nulls(struct gar_column *column, struct gar_column **out, struct gar_error *err)
+static enum gar_status drop_nulls(struct gar_column *column, struct gar_column **out,
+                                  struct gar_error *err)
 {
     if (column->encoding == GAR_FLAT && gar_column_null_count(column) == 0) {
         *out = gar_column_ref(column);
@@ -129,7 +135,8 @@ static enum gar_status drop_nulls(struct gar_column *column, struct gar_column *
         }
     }
     struct gar_column *kept = NULL;
-    enum gar_status status = gar_column_gather(column, rows, count, gar_memory_system(), &kept, err);
+    enum gar_status status =
+        gar_column_gather(column, rows, count, gar_memory_system(), &kept, err);
     gar_free(rows);
     if (status >= 0) {
         status = gar_column_flatten(kept, gar_memory_system(), out, err);
@@ -142,7 +149,8 @@ enum gar_status gar_fold_set(struct gar_column *set, struct gar_type *type, stru
                              struct gar_error *err)
 {
     if (set->length > UINT32_MAX) {
-        return gar_error_set(err, GAR_ERR_VALUE, "in takes at most %lld values, %lld given; join instead",
+        return gar_error_set(err, GAR_ERR_VALUE,
+                             "in takes at most %lld values, %lld given; join instead",
                              (long long)UINT32_MAX, (long long)set->length);
     }
     const bool is_text_beside_time = set->type.id == GAR_STRING && gar_type_is_temporal(*type);
@@ -164,8 +172,11 @@ enum gar_status gar_fold_set(struct gar_column *set, struct gar_type *type, stru
     } else {
         struct gar_bound column = {.op = GAR_OP_COLUMN, .type = set->type};
         struct gar_bound *args[1] = {&column};
-        const struct gar_bound root = {
-            .op = GAR_OP_CAST, .type = common, .args = args, .arg_count = 1, .is_try = !is_text_beside_time};
+        const struct gar_bound root = {.op = GAR_OP_CAST,
+                                       .type = common,
+                                       .args = args,
+                                       .arg_count = 1,
+                                       .is_try = !is_text_beside_time};
         GAR_TRY(run_once(&root, &set, set->length, &cast, err));
     }
     const enum gar_status status = drop_nulls(cast, out, err);

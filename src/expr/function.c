@@ -8,18 +8,19 @@
 #include "expr/bind_priv.h"
 #include "expr/function_priv.h"
 
-#define GAR_FUNCTION(fn_id, fn_name, fn_sql, fn_group, fn_kind, fn_min, fn_max, fn_bind, fn_signature, fn_summary) \
-    {                                                                                                          \
-        .info = {.name = (fn_name),                                                                            \
-                 .sql = (fn_sql),                                                                              \
-                 .signature = (fn_signature),                                                                  \
-                 .summary = (fn_summary),                                                                      \
-                 .group = (fn_group),                                                                          \
-                 .kind = GAR_FUNCTION_##fn_kind,                                                               \
-                 .args_min = (fn_min),                                                                         \
-                 .args_max = (fn_max)},                                                                        \
-        .id = GAR_FN_##fn_id,                                                                                  \
-        .bind = (fn_bind),                                                                                     \
+#define GAR_FUNCTION(fn_id, fn_name, fn_sql, fn_group, fn_kind, fn_min, fn_max, fn_bind, \
+                     fn_signature, fn_summary)                                           \
+    {                                                                                    \
+        .info = {.name = (fn_name),                                                      \
+                 .sql = (fn_sql),                                                        \
+                 .signature = (fn_signature),                                            \
+                 .summary = (fn_summary),                                                \
+                 .group = (fn_group),                                                    \
+                 .kind = GAR_FUNCTION_##fn_kind,                                         \
+                 .args_min = (fn_min),                                                   \
+                 .args_max = (fn_max)},                                                  \
+        .id = GAR_FN_##fn_id,                                                            \
+        .bind = (fn_bind),                                                               \
     },
 
 static const struct gar_function functions[] = {
@@ -82,7 +83,8 @@ const struct gar_function *gar_function_find(const char *name, int64_t bytes, bo
     return NULL;
 }
 
-enum gar_status gar_function_check_count(const struct gar_function *function, int64_t count, struct gar_error *err)
+enum gar_status gar_function_check_count(const struct gar_function *function, int64_t count,
+                                         struct gar_error *err)
 {
     const struct gar_function_info *info = &function->info;
     const bool is_odd_needed = function->id == GAR_FN_WHEN;
@@ -91,20 +93,21 @@ enum gar_status gar_function_check_count(const struct gar_function *function, in
         return GAR_OK;
     }
     if (is_odd_needed) {
-        return gar_error_set(err, GAR_ERR_VALUE,
-                             "when takes pairs of condition and value and then one value, %lld arguments given",
-                             (long long)count);
+        return gar_error_set(
+            err, GAR_ERR_VALUE,
+            "when takes pairs of condition and value and then one value, %lld arguments given",
+            (long long)count);
     }
     if (info->args_max < 0) {
-        return gar_error_set(err, GAR_ERR_VALUE, "%s takes at least %d arguments, %lld given", info->name,
-                             info->args_min, (long long)count);
+        return gar_error_set(err, GAR_ERR_VALUE, "%s takes at least %d arguments, %lld given",
+                             info->name, info->args_min, (long long)count);
     }
     if (info->args_min == info->args_max) {
-        return gar_error_set(err, GAR_ERR_VALUE, "%s takes %d argument%s, %lld given", info->name, info->args_min,
-                             info->args_min == 1 ? "" : "s", (long long)count);
+        return gar_error_set(err, GAR_ERR_VALUE, "%s takes %d argument%s, %lld given", info->name,
+                             info->args_min, info->args_min == 1 ? "" : "s", (long long)count);
     }
-    return gar_error_set(err, GAR_ERR_VALUE, "%s takes %d to %d arguments, %lld given", info->name, info->args_min,
-                         info->args_max, (long long)count);
+    return gar_error_set(err, GAR_ERR_VALUE, "%s takes %d to %d arguments, %lld given", info->name,
+                         info->args_min, info->args_max, (long long)count);
 }
 
 #define DISTANCE_NAME_MAX 32
@@ -149,7 +152,10 @@ enum gar_status gar_function_unknown(const char *name, int64_t bytes, struct gar
         }
     }
     if (nearest == NULL) {
-        return gar_error_set(err, GAR_ERR_VALUE, "unknown function '%s'; docs/functions.md lists all functions", quoted);
+        return gar_error_set(err, GAR_ERR_VALUE,
+                             "unknown function '%s'; docs/functions.md lists all functions",
+                             quoted);
     }
-    return gar_error_set(err, GAR_ERR_VALUE, "unknown function '%s'; did you mean '%s'?", quoted, nearest);
+    return gar_error_set(err, GAR_ERR_VALUE, "unknown function '%s'; did you mean '%s'?", quoted,
+                         nearest);
 }

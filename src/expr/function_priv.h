@@ -17,8 +17,9 @@ enum gar_function_id {
 };
 
 /* Types a call: checks args (already bound), inserts casts, gives the bound node. */
-typedef enum gar_status (*gar_bind_fn)(struct gar_binder *binder, const struct gar_function *function,
-                                       struct gar_bound **args, int64_t count, struct gar_bound **out,
+typedef enum gar_status (*gar_bind_fn)(struct gar_binder *binder,
+                                       const struct gar_function *function, struct gar_bound **args,
+                                       int64_t count, struct gar_bound **out,
                                        struct gar_error *err);
 
 struct gar_function {
@@ -28,8 +29,8 @@ struct gar_function {
 };
 
 /* GAR_ERR_VALUE naming function and counts unless it takes `count` arguments. */
-GAR_MUST_USE enum gar_status gar_function_check_count(const struct gar_function *function, int64_t count,
-                                                      struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_function_check_count(const struct gar_function *function,
+                                                      int64_t count, struct gar_error *err);
 /* Writes "unknown function 'uper'; did you mean 'upper'?" and returns GAR_ERR_VALUE. */
 enum gar_status gar_function_unknown(const char *name, int64_t bytes, struct gar_error *err);
 

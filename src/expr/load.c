@@ -13,7 +13,8 @@ static void load_bits(const uint8_t *bits, int64_t offset, uint64_t *words, int6
     }
 }
 
-static void load_bits_at(const uint8_t *bits, int64_t offset, const uint32_t *rows, uint64_t *words, int64_t n)
+static void load_bits_at(const uint8_t *bits, int64_t offset, const uint32_t *rows, uint64_t *words,
+                         int64_t n)
 {
     for (int64_t w = 0; w < gar_words(n); w++) {
         uint64_t word = 0;
@@ -25,7 +26,8 @@ static void load_bits_at(const uint8_t *bits, int64_t offset, const uint32_t *ro
     }
 }
 
-static void load_validity(const struct gar_eval *eval, const struct gar_column *column, struct gar_reg *out, int64_t n)
+static void load_validity(const struct gar_eval *eval, const struct gar_column *column,
+                          struct gar_reg *out, int64_t n)
 {
     if (column->validity == NULL || column->null_count == 0) {
         return;
@@ -39,8 +41,8 @@ static void load_validity(const struct gar_eval *eval, const struct gar_column *
 }
 
 /* values[rows[i]] for any fixed width; values has `count` items. */
-static void gather_values(const struct gar_eval *eval, int32_t width, const void *values, int64_t count,
-                          const uint32_t *rows, void *to, int64_t n)
+static void gather_values(const struct gar_eval *eval, int32_t width, const void *values,
+                          int64_t count, const uint32_t *rows, void *to, int64_t n)
 {
     switch (width) {
     case 1: eval->kernels->gather8(values, rows, to, n); return;
@@ -58,8 +60,9 @@ static void gather_values(const struct gar_eval *eval, int32_t width, const void
 }
 
 /* Decimals at rows of values: narrow if they fit, in one pass. */
-static void gather_decimals(struct gar_eval *eval, const struct gar_column *flat, const struct gar_narrow *narrow,
-                            const uint32_t *rows, struct gar_reg *out, int64_t n)
+static void gather_decimals(struct gar_eval *eval, const struct gar_column *flat,
+                            const struct gar_narrow *narrow, const uint32_t *rows,
+                            struct gar_reg *out, int64_t n)
 {
     const gar_i128 *values = flat->values;
     out->values = out->own;
@@ -86,8 +89,9 @@ static void gather_decimals(struct gar_eval *eval, const struct gar_column *flat
     out->bound = bits == 0 ? 1 : (UINT64_MAX >> gar_clz64(bits)) + 1;
 }
 
-enum gar_status gar_narrow_prepare(const struct gar_eval *eval, struct gar_narrow *narrow, const struct gar_column *flat,
-                                   uint64_t id, struct gar_error *err)
+enum gar_status gar_narrow_prepare(const struct gar_eval *eval, struct gar_narrow *narrow,
+                                   const struct gar_column *flat, uint64_t id,
+                                   struct gar_error *err)
 {
     if (narrow->of == flat && narrow->id == id) {
         return GAR_OK;
@@ -149,8 +153,9 @@ static void load_single(const struct gar_column *column, struct gar_reg *out)
     memcpy(out->own, column->values, (size_t)gar_type_width(column->type));
 }
 
-enum gar_status gar_run_load(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                             struct gar_reg *out, int64_t n, struct gar_error *err)
+enum gar_status gar_run_load(struct gar_eval *eval, const struct gar_instr *instr,
+                             struct gar_reg **args, struct gar_reg *out, int64_t n,
+                             struct gar_error *err)
 {
     (void)args;
     (void)err;
@@ -164,7 +169,8 @@ enum gar_status gar_run_load(struct gar_eval *eval, const struct gar_instr *inst
         return GAR_OK;
     }
     load_validity(eval, column, out, n);
-    const struct gar_column *flat = column->encoding == GAR_DICTIONARY ? column->dictionary : column;
+    const struct gar_column *flat =
+        column->encoding == GAR_DICTIONARY ? column->dictionary : column;
     const uint32_t *rows = value_rows(eval, column, n);
     out->data = flat->data_pointers;
     out->values = out->own;
@@ -179,7 +185,8 @@ enum gar_status gar_run_load(struct gar_eval *eval, const struct gar_instr *inst
         const gar_i128 *values = flat->values;
         if (rows != NULL) {
             const bool is_coded = column->encoding == GAR_DICTIONARY && instr->used >= 0;
-            gather_decimals(eval, flat, is_coded ? &eval->uses[instr->used].narrow : NULL, rows, out, n);
+            gather_decimals(eval, flat, is_coded ? &eval->uses[instr->used].narrow : NULL, rows,
+                            out, n);
         } else if (!eval->kernels->narrow(values + eval->base, out->own, n, &out->bound)) {
             out->values = values + eval->base;
             out->is_wide = true;
@@ -192,8 +199,9 @@ enum gar_status gar_run_load(struct gar_eval *eval, const struct gar_instr *inst
     return GAR_OK;
 }
 
-enum gar_status gar_run_const(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                              struct gar_reg *out, int64_t n, struct gar_error *err)
+enum gar_status gar_run_const(struct gar_eval *eval, const struct gar_instr *instr,
+                              struct gar_reg **args, struct gar_reg *out, int64_t n,
+                              struct gar_error *err)
 {
     (void)args;
     (void)n;
@@ -225,10 +233,12 @@ enum gar_status gar_run_const(struct gar_eval *eval, const struct gar_instr *ins
     } else if (gar_type_is_text(type)) {
         /* a far view points at the literal itself: buffer 0 of a table of one */
         const uint8_t **table = instr->state;
-        *(struct gar_string_view *)out->own = gar_view_make(table[0], (int32_t)value->text.size, 0, 0);
+        *(struct gar_string_view *)out->own =
+            gar_view_make(table[0], (int32_t)value->text.size, 0, 0);
         out->data = table;
     } else {
-        memcpy(out->own, &value->i64, (size_t)gar_type_width(type)); /* little-endian: the low bytes come first */
+        memcpy(out->own, &value->i64,
+               (size_t)gar_type_width(type)); /* little-endian: the low bytes come first */
     }
     return GAR_OK;
 }
@@ -253,8 +263,9 @@ static enum gar_status make_flags(struct gar_hoist *hoist, struct gar_error *err
 }
 
 /* If the result for a null of the column is a value, it becomes one more entry of the table. */
-static enum gar_status add_null_entry(struct gar_eval *eval, struct gar_hoist *hoist, struct gar_column **columns,
-                                      struct gar_type type, struct gar_error *err)
+static enum gar_status add_null_entry(struct gar_eval *eval, struct gar_hoist *hoist,
+                                      struct gar_column **columns, struct gar_type type,
+                                      struct gar_error *err)
 {
     struct gar_column *null = NULL;
     GAR_TRY(gar_column_new_null(eval->memory, type, 1, &null, err));
@@ -277,8 +288,9 @@ static enum gar_status add_null_entry(struct gar_eval *eval, struct gar_hoist *h
     return status;
 }
 
-static enum gar_status work_out_table(struct gar_eval *eval, struct gar_hoist *hoist, struct gar_column **columns,
-                                      const struct gar_column *column, struct gar_error *err)
+static enum gar_status work_out_table(struct gar_eval *eval, struct gar_hoist *hoist,
+                                      struct gar_column **columns, const struct gar_column *column,
+                                      struct gar_error *err)
 {
     if (hoist->variant == NULL) {
         const struct gar_bound *roots[1] = {hoist->node};
@@ -298,8 +310,9 @@ static enum gar_status work_out_table(struct gar_eval *eval, struct gar_hoist *h
     return hoist->table->type.id == GAR_BOOL ? make_flags(hoist, err) : GAR_OK;
 }
 
-enum gar_status gar_hoist_prepare(struct gar_eval *eval, struct gar_hoist *hoist, const struct gar_column *column,
-                                  bool *out_done, struct gar_error *err)
+enum gar_status gar_hoist_prepare(struct gar_eval *eval, struct gar_hoist *hoist,
+                                  const struct gar_column *column, bool *out_done,
+                                  struct gar_error *err)
 {
     *out_done = true;
     if (hoist->dictionary_id == column->dictionary_id && hoist->table != NULL) {
@@ -309,7 +322,8 @@ enum gar_status gar_hoist_prepare(struct gar_eval *eval, struct gar_hoist *hoist
     if (hoist->failed_id == column->dictionary_id) {
         return GAR_OK;
     }
-    const int64_t count = eval->program->schema == NULL ? hoist->column + 1 : eval->program->schema->count;
+    const int64_t count =
+        eval->program->schema == NULL ? hoist->column + 1 : eval->program->schema->count;
     struct gar_column **columns = gar_calloc(count, (int64_t)sizeof(struct gar_column *));
     if (columns == NULL) {
         return gar_error_nomem(err, count * (int64_t)sizeof(struct gar_column *));
@@ -331,8 +345,9 @@ enum gar_status gar_hoist_prepare(struct gar_eval *eval, struct gar_hoist *hoist
 }
 
 /* Codes of this vector; nulls get the code behind the last entry, if the result for null is a value. */
-static const uint32_t *hoist_codes(struct gar_eval *eval, const struct gar_hoist *hoist, const struct gar_column *column,
-                                   const struct gar_reg *nulls, int64_t n)
+static const uint32_t *hoist_codes(struct gar_eval *eval, const struct gar_hoist *hoist,
+                                   const struct gar_column *column, const struct gar_reg *nulls,
+                                   int64_t n)
 {
     const uint32_t *codes = value_rows(eval, column, n);
     if (nulls->valid == NULL || !hoist->has_null_entry) {
@@ -345,8 +360,8 @@ static const uint32_t *hoist_codes(struct gar_eval *eval, const struct gar_hoist
     return eval->code_temp;
 }
 
-static void load_table_bits(struct gar_eval *eval, const struct gar_hoist *hoist, const uint32_t *codes,
-                            struct gar_reg *out, int64_t n)
+static void load_table_bits(struct gar_eval *eval, const struct gar_hoist *hoist,
+                            const uint32_t *codes, struct gar_reg *out, int64_t n)
 {
     const int64_t entries = hoist->table->length;
     eval->kernels->gather_bits(hoist->flags, entries, codes, out->own, n);
@@ -369,8 +384,9 @@ static void load_table_bits(struct gar_eval *eval, const struct gar_hoist *hoist
     }
 }
 
-enum gar_status gar_run_hoisted(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                struct gar_reg *out, int64_t n, struct gar_error *err)
+enum gar_status gar_run_hoisted(struct gar_eval *eval, const struct gar_instr *instr,
+                                struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                struct gar_error *err)
 {
     (void)args;
     (void)err;
@@ -390,7 +406,8 @@ enum gar_status gar_run_hoisted(struct gar_eval *eval, const struct gar_instr *i
     if (table->type.id == GAR_DECIMAL128) {
         gather_decimals(eval, table, &hoist->narrow, codes, out, n);
     } else {
-        gather_values(eval, gar_type_width(table->type), table->values, table->length, codes, out->own, n);
+        gather_values(eval, gar_type_width(table->type), table->values, table->length, codes,
+                      out->own, n);
         out->data = table->data_pointers;
     }
     if (gar_column_null_count(table) != 0) {

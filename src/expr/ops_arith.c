@@ -25,16 +25,18 @@ static const void *lane_at(const struct gar_reg *reg, int32_t width, int64_t i)
 }
 
 /* Some lane overflowed: the first one that counts is an error, or each becomes null. */
-static enum gar_status look_at_overflow(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                        struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status look_at_overflow(struct gar_eval *eval, const struct gar_instr *instr,
+                                        struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                        struct gar_error *err)
 {
     const enum gar_arith op = arith_of(instr->node->op);
     const int32_t width = gar_type_width(instr->node->args[0]->type);
     uint64_t active[GAR_VECTOR_WORDS];
     gar_active_lanes(eval, instr, out, n, active);
     for (int64_t i = 0; i < n; i++) {
-        if (!gar_word_bit(active, i) || !gar_arith_overflows(op, (enum gar_lane)instr->lane, lane_at(args[0], width, i),
-                                                             lane_at(args[1], width, i))) {
+        if (!gar_word_bit(active, i) ||
+            !gar_arith_overflows(op, (enum gar_lane)instr->lane, lane_at(args[0], width, i),
+                                 lane_at(args[1], width, i))) {
             continue;
         }
         if (!instr->node->is_try) {
@@ -45,10 +47,12 @@ static enum gar_status look_at_overflow(struct gar_eval *eval, const struct gar_
     return GAR_OK;
 }
 
-static enum gar_status run_arith(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                 struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_arith(struct gar_eval *eval, const struct gar_instr *instr,
+                                 struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                 struct gar_error *err)
 {
-    const gar_arith_fn kernel = eval->kernels->arith[arith_of(instr->node->op)][instr->lane][shape_of(args)];
+    const gar_arith_fn kernel =
+        eval->kernels->arith[arith_of(instr->node->op)][instr->lane][shape_of(args)];
     if (GAR_LIKELY(!kernel(args[0]->values, args[1]->values, out->dest, n))) {
         return GAR_OK;
     }
@@ -58,53 +62,53 @@ static enum gar_status run_arith(struct gar_eval *eval, const struct gar_instr *
 /* --- floor division and remainder --- */
 
 /* Null where b is zero. The least signed value over -1: an error for //, 0 for %. */
-#define INTEGER_DIVISION(tag, type, LEAST)                                                                          \
-    static enum gar_status run_floor_div_##tag(struct gar_eval *eval, const struct gar_instr *instr,               \
-                                               struct gar_reg **args, struct gar_reg *out, int64_t n,              \
-                                               struct gar_error *err)                                              \
-    {                                                                                                              \
-        const type *a = args[0]->values;                                                                           \
-        const type *b = args[1]->values;                                                                           \
-        type *to = out->dest;                                                                                      \
-        uint64_t active[GAR_VECTOR_WORDS];                                                                         \
-        gar_active_lanes(eval, instr, out, n, active);                                                             \
-        for (int64_t i = 0; i < n; i++) {                                                                          \
-            const type y = b[i];                                                                                   \
-            to[i] = 0;                                                                                             \
-            if (y == 0) {                                                                                          \
-                gar_reg_set_null(out, i, n);                                                                       \
-            } else if ((LEAST) != 0 && a[i] == (type)(LEAST) && y == (type)-1) {                                   \
-                if (gar_word_bit(active, i)) {                                                                     \
-                    return gar_lane_overflow(eval, instr, args, i, err);                                           \
-                }                                                                                                  \
-            } else {                                                                                               \
-                const type q = (type)(a[i] / y);                                                                   \
-                const type r = (type)(a[i] - q * y);                                                               \
-                to[i] = (type)(q - (r != 0 && ((r < 0) != (y < 0)) ? 1 : 0));                                      \
-            }                                                                                                      \
-        }                                                                                                          \
-        return GAR_OK;                                                                                             \
-    }                                                                                                              \
-    static enum gar_status run_mod_##tag(struct gar_eval *eval, const struct gar_instr *instr,                     \
-                                         struct gar_reg **args, struct gar_reg *out, int64_t n,                    \
-                                         struct gar_error *err)                                                    \
-    {                                                                                                              \
-        (void)eval;                                                                                                \
-        (void)instr;                                                                                               \
-        (void)err;                                                                                                 \
-        const type *a = args[0]->values;                                                                           \
-        const type *b = args[1]->values;                                                                           \
-        type *to = out->dest;                                                                                      \
-        for (int64_t i = 0; i < n; i++) {                                                                          \
-            const type y = b[i];                                                                                   \
-            to[i] = 0;                                                                                             \
-            if (y == 0) {                                                                                          \
-                gar_reg_set_null(out, i, n);                                                                       \
-            } else if ((LEAST) == 0 || y != (type)-1) {                                                            \
-                to[i] = (type)(a[i] % y);                                                                          \
-            }                                                                                                      \
-        }                                                                                                          \
-        return GAR_OK;                                                                                             \
+#define INTEGER_DIVISION(tag, type, LEAST)                                                      \
+    static enum gar_status run_floor_div_##tag(                                                 \
+        struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,            \
+        struct gar_reg *out, int64_t n, struct gar_error *err)                                  \
+    {                                                                                           \
+        const type *a = args[0]->values;                                                        \
+        const type *b = args[1]->values;                                                        \
+        type *to = out->dest;                                                                   \
+        uint64_t active[GAR_VECTOR_WORDS];                                                      \
+        gar_active_lanes(eval, instr, out, n, active);                                          \
+        for (int64_t i = 0; i < n; i++) {                                                       \
+            const type y = b[i];                                                                \
+            to[i] = 0;                                                                          \
+            if (y == 0) {                                                                       \
+                gar_reg_set_null(out, i, n);                                                    \
+            } else if ((LEAST) != 0 && a[i] == (type)(LEAST) && y == (type)-1) {                \
+                if (gar_word_bit(active, i)) {                                                  \
+                    return gar_lane_overflow(eval, instr, args, i, err);                        \
+                }                                                                               \
+            } else {                                                                            \
+                const type q = (type)(a[i] / y);                                                \
+                const type r = (type)(a[i] - q * y);                                            \
+                to[i] = (type)(q - (r != 0 && ((r < 0) != (y < 0)) ? 1 : 0));                   \
+            }                                                                                   \
+        }                                                                                       \
+        return GAR_OK;                                                                          \
+    }                                                                                           \
+    static enum gar_status run_mod_##tag(struct gar_eval *eval, const struct gar_instr *instr,  \
+                                         struct gar_reg **args, struct gar_reg *out, int64_t n, \
+                                         struct gar_error *err)                                 \
+    {                                                                                           \
+        (void)eval;                                                                             \
+        (void)instr;                                                                            \
+        (void)err;                                                                              \
+        const type *a = args[0]->values;                                                        \
+        const type *b = args[1]->values;                                                        \
+        type *to = out->dest;                                                                   \
+        for (int64_t i = 0; i < n; i++) {                                                       \
+            const type y = b[i];                                                                \
+            to[i] = 0;                                                                          \
+            if (y == 0) {                                                                       \
+                gar_reg_set_null(out, i, n);                                                    \
+            } else if ((LEAST) == 0 || y != (type)-1) {                                         \
+                to[i] = (type)(a[i] % y);                                                       \
+            }                                                                                   \
+        }                                                                                       \
+        return GAR_OK;                                                                          \
     }
 
 INTEGER_DIVISION(i8, int8_t, INT8_MIN)
@@ -123,36 +127,36 @@ INTEGER_DIVISION(u64, uint64_t, 0)
 #pragma GCC diagnostic pop
 #endif
 
-#define FLOAT_DIVISION(tag, type, FLOOR, FMOD)                                                                      \
-    static enum gar_status run_floor_div_##tag(struct gar_eval *eval, const struct gar_instr *instr,               \
-                                               struct gar_reg **args, struct gar_reg *out, int64_t n,              \
-                                               struct gar_error *err)                                              \
-    {                                                                                                              \
-        (void)eval;                                                                                                \
-        (void)instr;                                                                                               \
-        (void)err;                                                                                                 \
-        const type *a = args[0]->values;                                                                           \
-        const type *b = args[1]->values;                                                                           \
-        type *to = out->dest;                                                                                      \
-        for (int64_t i = 0; i < n; i++) {                                                                          \
-            to[i] = FLOOR(a[i] / b[i]);                                                                            \
-        }                                                                                                          \
-        return GAR_OK;                                                                                             \
-    }                                                                                                              \
-    static enum gar_status run_mod_##tag(struct gar_eval *eval, const struct gar_instr *instr,                     \
-                                         struct gar_reg **args, struct gar_reg *out, int64_t n,                    \
-                                         struct gar_error *err)                                                    \
-    {                                                                                                              \
-        (void)eval;                                                                                                \
-        (void)instr;                                                                                               \
-        (void)err;                                                                                                 \
-        const type *a = args[0]->values;                                                                           \
-        const type *b = args[1]->values;                                                                           \
-        type *to = out->dest;                                                                                      \
-        for (int64_t i = 0; i < n; i++) {                                                                          \
-            to[i] = FMOD(a[i], b[i]);                                                                              \
-        }                                                                                                          \
-        return GAR_OK;                                                                                             \
+#define FLOAT_DIVISION(tag, type, FLOOR, FMOD)                                                  \
+    static enum gar_status run_floor_div_##tag(                                                 \
+        struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,            \
+        struct gar_reg *out, int64_t n, struct gar_error *err)                                  \
+    {                                                                                           \
+        (void)eval;                                                                             \
+        (void)instr;                                                                            \
+        (void)err;                                                                              \
+        const type *a = args[0]->values;                                                        \
+        const type *b = args[1]->values;                                                        \
+        type *to = out->dest;                                                                   \
+        for (int64_t i = 0; i < n; i++) {                                                       \
+            to[i] = FLOOR(a[i] / b[i]);                                                         \
+        }                                                                                       \
+        return GAR_OK;                                                                          \
+    }                                                                                           \
+    static enum gar_status run_mod_##tag(struct gar_eval *eval, const struct gar_instr *instr,  \
+                                         struct gar_reg **args, struct gar_reg *out, int64_t n, \
+                                         struct gar_error *err)                                 \
+    {                                                                                           \
+        (void)eval;                                                                             \
+        (void)instr;                                                                            \
+        (void)err;                                                                              \
+        const type *a = args[0]->values;                                                        \
+        const type *b = args[1]->values;                                                        \
+        type *to = out->dest;                                                                   \
+        for (int64_t i = 0; i < n; i++) {                                                       \
+            to[i] = FMOD(a[i], b[i]);                                                           \
+        }                                                                                       \
+        return GAR_OK;                                                                          \
     }
 
 FLOAT_DIVISION(f32, float, floorf, fmodf)
@@ -160,32 +164,34 @@ FLOAT_DIVISION(f64, double, floor, fmod)
 
 /* --- sign --- */
 
-#define SIGN_FNS(tag, type, utype)                                                                                  \
-    static enum gar_status run_neg_##tag(struct gar_eval *eval, const struct gar_instr *instr,                     \
-                                         struct gar_reg **args, struct gar_reg *out, int64_t n,                    \
-                                         struct gar_error *err)                                                    \
-    {                                                                                                              \
-        const bool is_abs = instr->node->op == GAR_OP_ABS;                                                         \
-        const type *a = args[0]->values;                                                                           \
-        type *to = out->dest;                                                                                      \
-        type least = 0;                                                                                            \
-        for (int64_t i = 0; i < n; i++) {                                                                          \
-            const type x = a[i];                                                                                   \
-            const type r = (type)(utype)(0 - (utype)x);                                                            \
-            least = (type)(least | (x == r ? x : 0)); /* only 0 and the least value are their own negatives */     \
-            to[i] = is_abs && x >= 0 ? x : r;                                                                      \
-        }                                                                                                          \
-        if (GAR_LIKELY(least == 0)) {                                                                              \
-            return GAR_OK;                                                                                         \
-        }                                                                                                          \
-        uint64_t active[GAR_VECTOR_WORDS];                                                                         \
-        gar_active_lanes(eval, instr, out, n, active);                                                             \
-        for (int64_t i = 0; i < n; i++) {                                                                          \
-            if (a[i] < 0 && a[i] == to[i] && gar_word_bit(active, i)) {                                            \
-                return gar_lane_overflow(eval, instr, args, i, err);                                               \
-            }                                                                                                      \
-        }                                                                                                          \
-        return GAR_OK;                                                                                             \
+#define SIGN_FNS(tag, type, utype)                                                                 \
+    static enum gar_status run_neg_##tag(struct gar_eval *eval, const struct gar_instr *instr,     \
+                                         struct gar_reg **args, struct gar_reg *out, int64_t n,    \
+                                         struct gar_error *err)                                    \
+    {                                                                                              \
+        const bool is_abs = instr->node->op == GAR_OP_ABS;                                         \
+        const type *a = args[0]->values;                                                           \
+        type *to = out->dest;                                                                      \
+        type least = 0;                                                                            \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const type x = a[i];                                                                   \
+            const type r = (type)(utype)(0 - (utype)x);                                            \
+            least =                                                                                \
+                (type)(least |                                                                     \
+                       (x == r ? x : 0)); /* only 0 and the least value are their own negatives */ \
+            to[i] = is_abs && x >= 0 ? x : r;                                                      \
+        }                                                                                          \
+        if (GAR_LIKELY(least == 0)) {                                                              \
+            return GAR_OK;                                                                         \
+        }                                                                                          \
+        uint64_t active[GAR_VECTOR_WORDS];                                                         \
+        gar_active_lanes(eval, instr, out, n, active);                                             \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            if (a[i] < 0 && a[i] == to[i] && gar_word_bit(active, i)) {                            \
+                return gar_lane_overflow(eval, instr, args, i, err);                               \
+            }                                                                                      \
+        }                                                                                          \
+        return GAR_OK;                                                                             \
     }
 
 SIGN_FNS(i8, int8_t, uint8_t)
@@ -193,40 +199,40 @@ SIGN_FNS(i16, int16_t, uint16_t)
 SIGN_FNS(i32, int32_t, uint32_t)
 SIGN_FNS(i64, int64_t, uint64_t)
 
-#define FLOAT_SIGN_FN(tag, type, FABS)                                                                              \
-    static enum gar_status run_neg_##tag(struct gar_eval *eval, const struct gar_instr *instr,                     \
-                                         struct gar_reg **args, struct gar_reg *out, int64_t n,                    \
-                                         struct gar_error *err)                                                    \
-    {                                                                                                              \
-        (void)eval;                                                                                                \
-        (void)err;                                                                                                 \
-        const bool is_abs = instr->node->op == GAR_OP_ABS;                                                         \
-        const type *a = args[0]->values;                                                                           \
-        type *to = out->dest;                                                                                      \
-        for (int64_t i = 0; i < n; i++) {                                                                          \
-            to[i] = is_abs ? FABS(a[i]) : -a[i];                                                                   \
-        }                                                                                                          \
-        return GAR_OK;                                                                                             \
+#define FLOAT_SIGN_FN(tag, type, FABS)                                                          \
+    static enum gar_status run_neg_##tag(struct gar_eval *eval, const struct gar_instr *instr,  \
+                                         struct gar_reg **args, struct gar_reg *out, int64_t n, \
+                                         struct gar_error *err)                                 \
+    {                                                                                           \
+        (void)eval;                                                                             \
+        (void)err;                                                                              \
+        const bool is_abs = instr->node->op == GAR_OP_ABS;                                      \
+        const type *a = args[0]->values;                                                        \
+        type *to = out->dest;                                                                   \
+        for (int64_t i = 0; i < n; i++) {                                                       \
+            to[i] = is_abs ? FABS(a[i]) : -a[i];                                                \
+        }                                                                                       \
+        return GAR_OK;                                                                          \
     }
 
 FLOAT_SIGN_FN(f32, float, fabsf)
 FLOAT_SIGN_FN(f64, double, fabs)
 
-#define SIGN_OF_FN(tag, type)                                                                                       \
-    static enum gar_status run_sign_##tag(struct gar_eval *eval, const struct gar_instr *instr,                    \
-                                          struct gar_reg **args, struct gar_reg *out, int64_t n,                   \
-                                          struct gar_error *err)                                                   \
-    {                                                                                                              \
-        (void)eval;                                                                                                \
-        (void)instr;                                                                                               \
-        (void)err;                                                                                                 \
-        const type *a = args[0]->values;                                                                           \
-        type *to = out->dest;                                                                                      \
-        for (int64_t i = 0; i < n; i++) {                                                                          \
-            const type x = a[i];                                                                                   \
-            to[i] = x > 0 ? (type)1 : x < 0 ? (type)-1 : x; /* NaN and zeros stay */                               \
-        }                                                                                                          \
-        return GAR_OK;                                                                                             \
+#define SIGN_OF_FN(tag, type)                                                                    \
+    static enum gar_status run_sign_##tag(struct gar_eval *eval, const struct gar_instr *instr,  \
+                                          struct gar_reg **args, struct gar_reg *out, int64_t n, \
+                                          struct gar_error *err)                                 \
+    {                                                                                            \
+        (void)eval;                                                                              \
+        (void)instr;                                                                             \
+        (void)err;                                                                               \
+        const type *a = args[0]->values;                                                         \
+        type *to = out->dest;                                                                    \
+        for (int64_t i = 0; i < n; i++) {                                                        \
+            const type x = a[i];                                                                 \
+            to[i] = x > 0 ? (type)1 : x < 0 ? (type)-1 : x; /* NaN and zeros stay */             \
+        }                                                                                        \
+        return GAR_OK;                                                                           \
     }
 
 SIGN_OF_FN(i8, int8_t)
@@ -271,8 +277,9 @@ static double round_one(double v, enum gar_function_id id, int64_t digits)
     return id == GAR_FN_FLOOR ? floor(v) : id == GAR_FN_CEIL ? ceil(v) : round_double(v, digits);
 }
 
-static enum gar_status run_round_float(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                       struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_round_float(struct gar_eval *eval, const struct gar_instr *instr,
+                                       struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                       struct gar_error *err)
 {
     (void)eval;
     (void)err;
@@ -280,7 +287,8 @@ static enum gar_status run_round_float(struct gar_eval *eval, const struct gar_i
     const int64_t digits = instr->node->param[1];
     for (int64_t i = 0; i < n; i++) {
         if (instr->lane == GAR_LANE_F32) {
-            ((float *)out->dest)[i] = (float)round_one((double)((const float *)args[0]->values)[i], id, digits);
+            ((float *)out->dest)[i] =
+                (float)round_one((double)((const float *)args[0]->values)[i], id, digits);
         } else {
             ((double *)out->dest)[i] = round_one(((const double *)args[0]->values)[i], id, digits);
         }
@@ -326,8 +334,9 @@ static bool put_integer(void *values, enum gar_lane lane, int64_t i, gar_i128 v)
 }
 
 /* Negative digits only: integers have none after the point. */
-static enum gar_status run_round_integer(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                         struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_round_integer(struct gar_eval *eval, const struct gar_instr *instr,
+                                         struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                         struct gar_error *err)
 {
     const enum gar_lane lane = (enum gar_lane)instr->lane;
     const int64_t places = -instr->node->param[1];
@@ -386,8 +395,9 @@ static math1_fn math1_of(enum gar_function_id id)
     }
 }
 
-static enum gar_status run_math1(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                 struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_math1(struct gar_eval *eval, const struct gar_instr *instr,
+                                 struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                 struct gar_error *err)
 {
     (void)eval;
     (void)err;
@@ -411,8 +421,9 @@ static enum gar_status run_math1(struct gar_eval *eval, const struct gar_instr *
     return GAR_OK;
 }
 
-static enum gar_status run_math2(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                 struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_math2(struct gar_eval *eval, const struct gar_instr *instr,
+                                 struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                 struct gar_error *err)
 {
     (void)eval;
     (void)err;
@@ -428,8 +439,9 @@ static enum gar_status run_math2(struct gar_eval *eval, const struct gar_instr *
 
 /* --- bits --- */
 
-static enum gar_status run_bits(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_bits(struct gar_eval *eval, const struct gar_instr *instr,
+                                struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                struct gar_error *err)
 {
     (void)eval;
     (void)err;
@@ -439,15 +451,16 @@ static enum gar_status run_bits(struct gar_eval *eval, const struct gar_instr *i
     uint8_t *to = out->dest;
     const enum gar_op op = instr->node->op;
     for (int64_t i = 0; i < bytes; i++) {
-        to[i] = op == GAR_OP_BIT_AND   ? (uint8_t)(a[i] & b[i])
+        to[i] = op == GAR_OP_BIT_AND  ? (uint8_t)(a[i] & b[i])
                 : op == GAR_OP_BIT_OR ? (uint8_t)(a[i] | b[i])
                                       : (uint8_t)(a[i] ^ b[i]);
     }
     return GAR_OK;
 }
 
-static enum gar_status run_shift(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                 struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_shift(struct gar_eval *eval, const struct gar_instr *instr,
+                                 struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                 struct gar_error *err)
 {
     const enum gar_lane lane = (enum gar_lane)instr->lane;
     const int32_t width = 8 * gar_type_width(instr->node->type);
@@ -457,14 +470,17 @@ static enum gar_status run_shift(struct gar_eval *eval, const struct gar_instr *
     for (int64_t i = 0; i < n; i++) {
         if (by[i] < 0 || by[i] >= width) {
             if (gar_word_bit(active, i)) {
-                return gar_error_set(err, GAR_ERR_VALUE, "%s by %lld, row %lld; a shift lies between 0 and %d",
-                                     gar_instr_name(instr), (long long)by[i], (long long)gar_lane_row(eval, i), width - 1);
+                return gar_error_set(err, GAR_ERR_VALUE,
+                                     "%s by %lld, row %lld; a shift lies between 0 and %d",
+                                     gar_instr_name(instr), (long long)by[i],
+                                     (long long)gar_lane_row(eval, i), width - 1);
             }
             (void)put_integer(out->dest, lane, i, 0);
             continue;
         }
         const gar_i128 v = lane_integer(args[0]->values, lane, i);
-        const gar_i128 r = instr->node->op == GAR_OP_SHIFT_LEFT ? (gar_i128)((gar_u128)v << by[i]) : v >> by[i];
+        const gar_i128 r =
+            instr->node->op == GAR_OP_SHIFT_LEFT ? (gar_i128)((gar_u128)v << by[i]) : v >> by[i];
         (void)put_integer(out->dest, lane, i, r); /* bits moved out are gone */
     }
     return GAR_OK;
@@ -472,12 +488,12 @@ static enum gar_status run_shift(struct gar_eval *eval, const struct gar_instr *
 
 /* --- choice --- */
 
-#define LANE_TABLE(name)                                                                                            \
-    {                                                                                                              \
-        [GAR_LANE_I8] = name##_i8, [GAR_LANE_I16] = name##_i16, [GAR_LANE_I32] = name##_i32,                       \
-        [GAR_LANE_I64] = name##_i64, [GAR_LANE_U8] = name##_u8, [GAR_LANE_U16] = name##_u16,                       \
-        [GAR_LANE_U32] = name##_u32, [GAR_LANE_U64] = name##_u64, [GAR_LANE_F32] = name##_f32,                     \
-        [GAR_LANE_F64] = name##_f64                                                                                \
+#define LANE_TABLE(name)                                                                       \
+    {                                                                                          \
+        [GAR_LANE_I8] = name##_i8, [GAR_LANE_I16] = name##_i16, [GAR_LANE_I32] = name##_i32,   \
+        [GAR_LANE_I64] = name##_i64, [GAR_LANE_U8] = name##_u8, [GAR_LANE_U16] = name##_u16,   \
+        [GAR_LANE_U32] = name##_u32, [GAR_LANE_U64] = name##_u64, [GAR_LANE_F32] = name##_f32, \
+        [GAR_LANE_F64] = name##_f64                                                            \
     }
 
 static const gar_instr_fn floor_div_fns[GAR_LANE_COUNT] = LANE_TABLE(run_floor_div);
@@ -488,12 +504,14 @@ static const gar_instr_fn neg_fns[GAR_LANE_COUNT] = {
     [GAR_LANE_I64] = run_neg_i64, [GAR_LANE_F32] = run_neg_f32, [GAR_LANE_F64] = run_neg_f64,
 };
 
-enum gar_status gar_choose_arith(const struct gar_bound *node, struct gar_instr *instr, struct gar_error *err)
+enum gar_status gar_choose_arith(const struct gar_bound *node, struct gar_instr *instr,
+                                 struct gar_error *err)
 {
     instr->is_strict = true;
     instr->is_flat = true;
     if (instr->lane == GAR_LANE_COUNT) {
-        return gar_error_set(err, GAR_ERR_INTERNAL, "no arithmetic for type %d", (int)node->args[0]->type.id);
+        return gar_error_set(err, GAR_ERR_INTERNAL, "no arithmetic for type %d",
+                             (int)node->args[0]->type.id);
     }
     switch (node->op) {
     case GAR_OP_ADD:
@@ -508,7 +526,9 @@ enum gar_status gar_choose_arith(const struct gar_bound *node, struct gar_instr 
     case GAR_OP_NEG:
     case GAR_OP_ABS: instr->run = neg_fns[instr->lane]; break;
     case GAR_OP_SIGN: instr->run = sign_fns[instr->lane]; break;
-    case GAR_OP_ROUND: instr->run = gar_type_is_float(node->type) ? run_round_float : run_round_integer; break;
+    case GAR_OP_ROUND:
+        instr->run = gar_type_is_float(node->type) ? run_round_float : run_round_integer;
+        break;
     case GAR_OP_MATH1: instr->run = run_math1; break;
     case GAR_OP_MATH2: instr->run = run_math2; break;
     case GAR_OP_BIT_AND:

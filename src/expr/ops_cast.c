@@ -4,9 +4,9 @@
 
 #include "expr/cast_priv.h"
 
-enum gar_status gar_cast_fails(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                               struct gar_reg *out, const uint64_t *active, int64_t i, int64_t n, const char *reason,
-                               struct gar_error *err)
+enum gar_status gar_cast_fails(struct gar_eval *eval, const struct gar_instr *instr,
+                               struct gar_reg **args, struct gar_reg *out, const uint64_t *active,
+                               int64_t i, int64_t n, const char *reason, struct gar_error *err)
 {
     if (instr->node->is_try) {
         gar_reg_set_null(out, i, n);
@@ -19,17 +19,20 @@ enum gar_status gar_cast_fails(struct gar_eval *eval, const struct gar_instr *in
     char from_text[64];
     char to_text[64];
     const struct gar_type from = instr->node->args[0]->type;
-    return gar_error_set(err, GAR_ERR_CAST, "cannot cast '%s' from %s to %s, row %lld: %s; try_cast gives null instead",
-                         gar_lane_text(args[0], from, i, value, (int64_t)sizeof value),
-                         gar_type_text(from, from_text, (int64_t)sizeof from_text),
-                         gar_type_text(instr->node->type, to_text, (int64_t)sizeof to_text),
-                         (long long)gar_lane_row(eval, i), reason);
+    return gar_error_set(
+        err, GAR_ERR_CAST,
+        "cannot cast '%s' from %s to %s, row %lld: %s; try_cast gives null instead",
+        gar_lane_text(args[0], from, i, value, (int64_t)sizeof value),
+        gar_type_text(from, from_text, (int64_t)sizeof from_text),
+        gar_type_text(instr->node->type, to_text, (int64_t)sizeof to_text),
+        (long long)gar_lane_row(eval, i), reason);
 }
 
 /* --- integers --- */
 
 /* Values of an integer, date or bool register as int64; uint64 by its bits. */
-static const int64_t *as_i64(struct gar_eval *eval, const struct gar_instr *instr, const struct gar_reg *arg, int64_t n)
+static const int64_t *as_i64(struct gar_eval *eval, const struct gar_instr *instr,
+                             const struct gar_reg *arg, int64_t n)
 {
     if (instr->node->args[0]->type.id == GAR_BOOL) {
         int64_t *to = (int64_t *)(void *)eval->wide_temp[0];
@@ -79,16 +82,19 @@ static bool fits_lane(enum gar_lane lane, gar_i128 v)
     return true;
 }
 
-static enum gar_status integer_to_integer(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                          struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status integer_to_integer(struct gar_eval *eval, const struct gar_instr *instr,
+                                          struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                          struct gar_error *err)
 {
     const enum gar_lane to = gar_type_lane(instr->node->type);
     const int64_t *values = as_i64(eval, instr, args[0], n);
-    const bool is_huge = instr->lane == GAR_LANE_U64 && to != GAR_LANE_U64 && any_negative(values, n);
+    const bool is_huge =
+        instr->lane == GAR_LANE_U64 && to != GAR_LANE_U64 && any_negative(values, n);
     bool has_lost = is_huge;
     if (to == GAR_LANE_I64 || to == GAR_LANE_U64) {
         memcpy(out->dest, values, (size_t)n * sizeof *values);
-        has_lost = has_lost || (to == GAR_LANE_U64 && instr->lane != GAR_LANE_U64 && any_negative(values, n));
+        has_lost = has_lost ||
+                   (to == GAR_LANE_U64 && instr->lane != GAR_LANE_U64 && any_negative(values, n));
     } else {
         has_lost = eval->kernels->from_i64[to](values, out->dest, n) || has_lost;
     }
@@ -99,14 +105,16 @@ static enum gar_status integer_to_integer(struct gar_eval *eval, const struct ga
     gar_active_lanes(eval, instr, out, n, active);
     for (int64_t i = 0; i < n; i++) {
         if (!fits_lane(to, exact(instr, values, i))) {
-            GAR_TRY(gar_cast_fails(eval, instr, args, out, active, i, n, "it is out of range", err));
+            GAR_TRY(
+                gar_cast_fails(eval, instr, args, out, active, i, n, "it is out of range", err));
         }
     }
     return GAR_OK;
 }
 
-static enum gar_status integer_to_bool(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                       struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status integer_to_bool(struct gar_eval *eval, const struct gar_instr *instr,
+                                       struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                       struct gar_error *err)
 {
     (void)err;
     const int64_t *values = as_i64(eval, instr, args[0], n);
@@ -118,8 +126,9 @@ static enum gar_status integer_to_bool(struct gar_eval *eval, const struct gar_i
     return GAR_OK;
 }
 
-static enum gar_status integer_to_float(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                        struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status integer_to_float(struct gar_eval *eval, const struct gar_instr *instr,
+                                        struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                        struct gar_error *err)
 {
     (void)err;
     const int64_t *values = as_i64(eval, instr, args[0], n);
@@ -144,11 +153,13 @@ static enum gar_status integer_to_float(struct gar_eval *eval, const struct gar_
 
 static double float_at(const struct gar_instr *instr, const struct gar_reg *arg, int64_t i)
 {
-    return instr->lane == GAR_LANE_F64 ? ((const double *)arg->values)[i] : (double)((const float *)arg->values)[i];
+    return instr->lane == GAR_LANE_F64 ? ((const double *)arg->values)[i]
+                                       : (double)((const float *)arg->values)[i];
 }
 
-static enum gar_status float_to_float(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                      struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status float_to_float(struct gar_eval *eval, const struct gar_instr *instr,
+                                      struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                      struct gar_error *err)
 {
     (void)eval;
     (void)err;
@@ -162,8 +173,9 @@ static enum gar_status float_to_float(struct gar_eval *eval, const struct gar_in
     return GAR_OK;
 }
 
-static enum gar_status float_to_bool(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                     struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status float_to_bool(struct gar_eval *eval, const struct gar_instr *instr,
+                                     struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                     struct gar_error *err)
 {
     (void)eval;
     (void)err;
@@ -176,8 +188,9 @@ static enum gar_status float_to_bool(struct gar_eval *eval, const struct gar_ins
 }
 
 /* Toward zero, as C and Python's int() do. */
-static enum gar_status float_to_integer(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                        struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status float_to_integer(struct gar_eval *eval, const struct gar_instr *instr,
+                                        struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                        struct gar_error *err)
 {
     const enum gar_lane to = gar_type_lane(instr->node->type);
     uint64_t active[GAR_VECTOR_WORDS];
@@ -203,8 +216,9 @@ static enum gar_status float_to_integer(struct gar_eval *eval, const struct gar_
     return GAR_OK;
 }
 
-static enum gar_status float_to_decimal(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                        struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status float_to_decimal(struct gar_eval *eval, const struct gar_instr *instr,
+                                        struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                        struct gar_error *err)
 {
     const struct gar_type type = instr->node->type;
     gar_i128 *to = out->dest;
@@ -212,9 +226,11 @@ static enum gar_status float_to_decimal(struct gar_eval *eval, const struct gar_
     gar_active_lanes(eval, instr, out, n, active);
     for (int64_t i = 0; i < n; i++) {
         to[i] = 0;
-        if (!gar_decimal_from_double(float_at(instr, args[0], i), type.precision, type.scale, &to[i])) {
+        if (!gar_decimal_from_double(float_at(instr, args[0], i), type.precision, type.scale,
+                                     &to[i])) {
             to[i] = 0;
-            GAR_TRY(gar_cast_fails(eval, instr, args, out, active, i, n, "it does not fit the precision", err));
+            GAR_TRY(gar_cast_fails(eval, instr, args, out, active, i, n,
+                                   "it does not fit the precision", err));
         }
     }
     out->is_wide = true;
@@ -224,8 +240,9 @@ static enum gar_status float_to_decimal(struct gar_eval *eval, const struct gar_
 /* --- decimals --- */
 
 /* 128-bit values to another scale, each checked. */
-static enum gar_status rescale_wide(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                    struct gar_reg *out, const gar_i128 *values, int32_t by, int64_t n,
+static enum gar_status rescale_wide(struct gar_eval *eval, const struct gar_instr *instr,
+                                    struct gar_reg **args, struct gar_reg *out,
+                                    const gar_i128 *values, int32_t by, int64_t n,
                                     struct gar_error *err)
 {
     gar_i128 *to = out->dest;
@@ -234,9 +251,11 @@ static enum gar_status rescale_wide(struct gar_eval *eval, const struct gar_inst
     for (int64_t i = 0; i < n; i++) {
         const gar_i128 v = values[i]; /* may lie in the temporary that messages use */
         to[i] = 0;
-        if (!gar_decimal_rescale(v, by, &to[i]) || !gar_decimal_fits(to[i], instr->node->type.precision)) {
+        if (!gar_decimal_rescale(v, by, &to[i]) ||
+            !gar_decimal_fits(to[i], instr->node->type.precision)) {
             to[i] = 0;
-            GAR_TRY(gar_cast_fails(eval, instr, args, out, active, i, n, "it does not fit the precision", err));
+            GAR_TRY(gar_cast_fails(eval, instr, args, out, active, i, n,
+                                   "it does not fit the precision", err));
         }
     }
     out->is_wide = true;
@@ -244,8 +263,8 @@ static enum gar_status rescale_wide(struct gar_eval *eval, const struct gar_inst
 }
 
 /* 64-bit values times 10^by when bounds show that the results fit; false if they do not. */
-static bool rescale_narrow(struct gar_eval *eval, struct gar_type to, const int64_t *values, uint64_t bound, int32_t by,
-                           struct gar_reg *out, int64_t n)
+static bool rescale_narrow(struct gar_eval *eval, struct gar_type to, const int64_t *values,
+                           uint64_t bound, int32_t by, struct gar_reg *out, int64_t n)
 {
     uint64_t scaled = 0;
     if (by < 0 || by > GAR_DECIMAL64_PRECISION_MAX) {
@@ -255,7 +274,8 @@ static bool rescale_narrow(struct gar_eval *eval, struct gar_type to, const int6
     if (__builtin_mul_overflow(bound, (uint64_t)factor, &scaled) || scaled > INT64_MAX) {
         return false;
     }
-    if (to.precision <= GAR_DECIMAL64_PRECISION_MAX && scaled >= (uint64_t)gar_pow10_i64(to.precision)) {
+    if (to.precision <= GAR_DECIMAL64_PRECISION_MAX &&
+        scaled >= (uint64_t)gar_pow10_i64(to.precision)) {
         return false;
     }
     eval->kernels->mul_unchecked[GAR_SHAPE_VS](values, &factor, out->dest, n);
@@ -263,8 +283,9 @@ static bool rescale_narrow(struct gar_eval *eval, struct gar_type to, const int6
     return true;
 }
 
-static enum gar_status decimal_to_decimal(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                          struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status decimal_to_decimal(struct gar_eval *eval, const struct gar_instr *instr,
+                                          struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                          struct gar_error *err)
 {
     const int32_t by = instr->node->type.scale - instr->node->args[0]->type.scale;
     if (!args[0]->is_wide) {
@@ -276,8 +297,9 @@ static enum gar_status decimal_to_decimal(struct gar_eval *eval, const struct ga
     return rescale_wide(eval, instr, args, out, gar_reg_wide(eval, args[0], n, 0), by, n, err);
 }
 
-static enum gar_status integer_to_decimal(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                          struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status integer_to_decimal(struct gar_eval *eval, const struct gar_instr *instr,
+                                          struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                          struct gar_error *err)
 {
     const int64_t *values = as_i64(eval, instr, args[0], n);
     const bool is_huge = instr->lane == GAR_LANE_U64 && any_negative(values, n);
@@ -295,15 +317,18 @@ static enum gar_status integer_to_decimal(struct gar_eval *eval, const struct ga
 /* Largest integer up to which every integer is a double. */
 #define DOUBLE_EXACT_MAX (UINT64_C(1) << 53)
 
-static enum gar_status decimal_to_float(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                        struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status decimal_to_float(struct gar_eval *eval, const struct gar_instr *instr,
+                                        struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                        struct gar_error *err)
 {
     (void)err;
     const int32_t scale = instr->node->args[0]->type.scale;
     const bool is_double = instr->node->type.id == GAR_FLOAT64;
-    if (is_double && !args[0]->is_wide && scale <= 22 && eval->kernels->bound(args[0]->values, n) <= DOUBLE_EXACT_MAX) {
+    if (is_double && !args[0]->is_wide && scale <= 22 &&
+        eval->kernels->bound(args[0]->values, n) <= DOUBLE_EXACT_MAX) {
         /* both sides of the division are exact, so that the quotient is rounded once */
-        eval->kernels->divide_to_double(args[0]->values, (double)gar_pow10_i128(scale), out->dest, n);
+        eval->kernels->divide_to_double(args[0]->values, (double)gar_pow10_i128(scale), out->dest,
+                                        n);
         return GAR_OK;
     }
     const gar_i128 *values = gar_reg_wide(eval, args[0], n, 0);
@@ -319,8 +344,9 @@ static enum gar_status decimal_to_float(struct gar_eval *eval, const struct gar_
 }
 
 /* Toward zero. */
-static enum gar_status decimal_to_integer(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                          struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status decimal_to_integer(struct gar_eval *eval, const struct gar_instr *instr,
+                                          struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                          struct gar_error *err)
 {
     const enum gar_lane to = gar_type_lane(instr->node->type);
     const gar_i128 unit = gar_pow10_i128(instr->node->args[0]->type.scale);
@@ -334,7 +360,8 @@ static enum gar_status decimal_to_integer(struct gar_eval *eval, const struct ga
         whole[i] = is_bool ? values[i] != 0 : (int64_t)v;
         if (!is_bool && !fits_lane(to, v)) {
             whole[i] = 0;
-            GAR_TRY(gar_cast_fails(eval, instr, args, out, active, i, n, "it is out of range", err));
+            GAR_TRY(
+                gar_cast_fails(eval, instr, args, out, active, i, n, "it is out of range", err));
         }
     }
     if (is_bool) {
@@ -401,8 +428,9 @@ struct zones {
     const struct gar_zone *to;
 };
 
-static enum gar_status time_to_time(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                    struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status time_to_time(struct gar_eval *eval, const struct gar_instr *instr,
+                                    struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                    struct gar_error *err)
 {
     const struct gar_type from = instr->node->args[0]->type;
     const struct gar_type to = instr->node->type;
@@ -412,11 +440,13 @@ static enum gar_status time_to_time(struct gar_eval *eval, const struct gar_inst
     uint64_t active[GAR_VECTOR_WORDS];
     gar_active_lanes(eval, instr, out, n, active);
     for (int64_t i = 0; i < n; i++) {
-        const int64_t v = is_from_date ? ((const int32_t *)args[0]->values)[i] : ((const int64_t *)args[0]->values)[i];
+        const int64_t v = is_from_date ? ((const int32_t *)args[0]->values)[i]
+                                       : ((const int64_t *)args[0]->values)[i];
         int64_t r = 0;
         if (!cast_time(from, zones->from, to, zones->to, v, &r)) {
             r = 0;
-            GAR_TRY(gar_cast_fails(eval, instr, args, out, active, i, n, "it is out of range", err));
+            GAR_TRY(
+                gar_cast_fails(eval, instr, args, out, active, i, n, "it is out of range", err));
         }
         if (is_to_date) {
             ((int32_t *)out->dest)[i] = (int32_t)r;
@@ -427,7 +457,8 @@ static enum gar_status time_to_time(struct gar_eval *eval, const struct gar_inst
     return GAR_OK;
 }
 
-static enum gar_status choose_time_cast(const struct gar_bound *node, struct gar_instr *instr, struct gar_error *err)
+static enum gar_status choose_time_cast(const struct gar_bound *node, struct gar_instr *instr,
+                                        struct gar_error *err)
 {
     struct zones *zones = gar_calloc(1, (int64_t)sizeof *zones);
     if (zones == NULL) {
@@ -443,14 +474,16 @@ static enum gar_status choose_time_cast(const struct gar_bound *node, struct gar
 /* --- choice --- */
 
 /* All rows of null type are null, so that no value is ever looked at. */
-static enum gar_status from_null(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                 struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status from_null(struct gar_eval *eval, const struct gar_instr *instr,
+                                 struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                 struct gar_error *err)
 {
     (void)eval;
     (void)args;
     (void)err;
-    memset(out->dest, 0, instr->node->type.id == GAR_BOOL ? (size_t)gar_words(n) * 8
-                                                          : (size_t)(n * gar_type_width(instr->node->type)));
+    memset(out->dest, 0,
+           instr->node->type.id == GAR_BOOL ? (size_t)gar_words(n) * 8
+                                            : (size_t)(n * gar_type_width(instr->node->type)));
     for (int64_t i = 0; i < n; i++) {
         gar_reg_set_null(out, i, n);
     }
@@ -459,23 +492,27 @@ static enum gar_status from_null(struct gar_eval *eval, const struct gar_instr *
 
 static gar_instr_fn choose_number_cast(struct gar_type from, struct gar_type to)
 {
-    const bool is_from_integer = gar_type_is_integer(from) || from.id == GAR_BOOL || from.id == GAR_DATE;
+    const bool is_from_integer =
+        gar_type_is_integer(from) || from.id == GAR_BOOL || from.id == GAR_DATE;
     if (is_from_integer) {
-        return gar_type_is_float(to)        ? integer_to_float
-               : to.id == GAR_DECIMAL128    ? integer_to_decimal
-               : to.id == GAR_BOOL          ? integer_to_bool
-                                            : integer_to_integer;
+        return gar_type_is_float(to)     ? integer_to_float
+               : to.id == GAR_DECIMAL128 ? integer_to_decimal
+               : to.id == GAR_BOOL       ? integer_to_bool
+                                         : integer_to_integer;
     }
     if (gar_type_is_float(from)) {
-        return gar_type_is_float(to)        ? float_to_float
-               : to.id == GAR_DECIMAL128    ? float_to_decimal
-               : to.id == GAR_BOOL          ? float_to_bool
-                                            : float_to_integer;
+        return gar_type_is_float(to)     ? float_to_float
+               : to.id == GAR_DECIMAL128 ? float_to_decimal
+               : to.id == GAR_BOOL       ? float_to_bool
+                                         : float_to_integer;
     }
-    return gar_type_is_float(to) ? decimal_to_float : to.id == GAR_DECIMAL128 ? decimal_to_decimal : decimal_to_integer;
+    return gar_type_is_float(to)     ? decimal_to_float
+           : to.id == GAR_DECIMAL128 ? decimal_to_decimal
+                                     : decimal_to_integer;
 }
 
-enum gar_status gar_choose_cast(const struct gar_bound *node, struct gar_instr *instr, struct gar_error *err)
+enum gar_status gar_choose_cast(const struct gar_bound *node, struct gar_instr *instr,
+                                struct gar_error *err)
 {
     const struct gar_type from = node->args[0]->type;
     const struct gar_type to = node->type;
@@ -485,7 +522,8 @@ enum gar_status gar_choose_cast(const struct gar_bound *node, struct gar_instr *
         instr->run = from_null;
     } else if (gar_type_is_text(from) || gar_type_is_text(to)) {
         return gar_choose_cast_text(node, instr, err);
-    } else if (to.id == GAR_DATE || to.id == GAR_TIME || to.id == GAR_TIMESTAMP || to.id == GAR_DURATION) {
+    } else if (to.id == GAR_DATE || to.id == GAR_TIME || to.id == GAR_TIMESTAMP ||
+               to.id == GAR_DURATION) {
         return choose_time_cast(node, instr, err);
     } else {
         instr->run = choose_number_cast(from, to);

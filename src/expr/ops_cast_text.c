@@ -14,7 +14,8 @@ static const char *trim(const char *text, int64_t *bytes)
         text++;
         (*bytes)--;
     }
-    while (*bytes > 0 && (text[*bytes - 1] == ' ' || (text[*bytes - 1] >= '\t' && text[*bytes - 1] <= '\r'))) {
+    while (*bytes > 0 &&
+           (text[*bytes - 1] == ' ' || (text[*bytes - 1] >= '\t' && text[*bytes - 1] <= '\r'))) {
         (*bytes)--;
     }
     return text;
@@ -25,7 +26,8 @@ static const char *reason_of(enum gar_status status)
     return status == GAR_ERR_OVERFLOW ? "it is out of range" : "it cannot be read as that type";
 }
 
-static enum gar_status read_integer(const char *text, int64_t bytes, enum gar_lane lane, void *values, int64_t i)
+static enum gar_status read_integer(const char *text, int64_t bytes, enum gar_lane lane,
+                                    void *values, int64_t i)
 {
     if (lane == GAR_LANE_U64) {
         return gar_parse_u64(text, bytes, (uint64_t *)values + i);
@@ -59,13 +61,15 @@ static bool equals_word(const char *text, int64_t bytes, const char *word)
 
 static enum gar_status read_bool(const char *text, int64_t bytes, bool *out)
 {
-    *out = equals_word(text, bytes, "true") || equals_word(text, bytes, "t") || (bytes == 1 && text[0] == '1');
-    const bool is_false = equals_word(text, bytes, "false") || equals_word(text, bytes, "f") || (bytes == 1 && text[0] == '0');
+    *out = equals_word(text, bytes, "true") || equals_word(text, bytes, "t") ||
+           (bytes == 1 && text[0] == '1');
+    const bool is_false = equals_word(text, bytes, "false") || equals_word(text, bytes, "f") ||
+                          (bytes == 1 && text[0] == '0');
     return *out || is_false ? GAR_OK : GAR_ERR_VALUE;
 }
 
-static enum gar_status read_time(const char *text, int64_t bytes, struct gar_type type, const struct gar_zone *zone,
-                                 void *values, int64_t i)
+static enum gar_status read_time(const char *text, int64_t bytes, struct gar_type type,
+                                 const struct gar_zone *zone, void *values, int64_t i)
 {
     if (type.id == GAR_DATE) {
         return gar_parse_date(text, bytes, (int32_t *)values + i) ? GAR_OK : GAR_ERR_VALUE;
@@ -79,15 +83,18 @@ static enum gar_status read_time(const char *text, int64_t bytes, struct gar_typ
         return GAR_OK;
     }
     bool has_offset = false;
-    if (!gar_parse_timestamp(text, bytes, gar_unit_digits((enum gar_time_unit)type.unit), to, &has_offset)) {
+    if (!gar_parse_timestamp(text, bytes, gar_unit_digits((enum gar_time_unit)type.unit), to,
+                             &has_offset)) {
         return GAR_ERR_VALUE;
     }
-    return has_offset || gar_ticks_from_local((enum gar_time_unit)type.unit, zone, *to, to) ? GAR_OK : GAR_ERR_OVERFLOW;
+    return has_offset || gar_ticks_from_local((enum gar_time_unit)type.unit, zone, *to, to)
+               ? GAR_OK
+               : GAR_ERR_OVERFLOW;
 }
 
 /* One trimmed text as a value at lane i of out. */
-static enum gar_status read_value(const struct gar_instr *instr, const char *text, int64_t bytes, struct gar_reg *out,
-                                  int64_t i)
+static enum gar_status read_value(const struct gar_instr *instr, const char *text, int64_t bytes,
+                                  struct gar_reg *out, int64_t i)
 {
     const struct gar_type type = instr->node->type;
     switch ((enum gar_type_id)type.id) {
@@ -97,10 +104,13 @@ static enum gar_status read_value(const struct gar_instr *instr, const char *tex
         ((uint64_t *)out->dest)[i >> 6] |= (uint64_t)truth << (i & 63);
         return status;
     }
-    case GAR_FLOAT32: return gar_parse_float(text, bytes, (float *)out->dest + i) ? GAR_OK : GAR_ERR_VALUE;
-    case GAR_FLOAT64: return gar_parse_double(text, bytes, (double *)out->dest + i) ? GAR_OK : GAR_ERR_VALUE;
+    case GAR_FLOAT32:
+        return gar_parse_float(text, bytes, (float *)out->dest + i) ? GAR_OK : GAR_ERR_VALUE;
+    case GAR_FLOAT64:
+        return gar_parse_double(text, bytes, (double *)out->dest + i) ? GAR_OK : GAR_ERR_VALUE;
     case GAR_DECIMAL128:
-        return gar_decimal_parse(text, bytes, type.precision, type.scale, true, (gar_i128 *)out->dest + i);
+        return gar_decimal_parse(text, bytes, type.precision, type.scale, true,
+                                 (gar_i128 *)out->dest + i);
     case GAR_DATE:
     case GAR_TIME:
     case GAR_TIMESTAMP: return read_time(text, bytes, type, instr->state, out->dest, i);
@@ -108,13 +118,15 @@ static enum gar_status read_value(const struct gar_instr *instr, const char *tex
     }
 }
 
-static enum gar_status from_text(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                 struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status from_text(struct gar_eval *eval, const struct gar_instr *instr,
+                                 struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                 struct gar_error *err)
 {
     const struct gar_type type = instr->node->type;
     uint64_t active[GAR_VECTOR_WORDS];
     gar_active_lanes(eval, instr, out, n, active);
-    memset(out->dest, 0, type.id == GAR_BOOL ? (size_t)gar_words(n) * 8 : (size_t)(n * gar_type_width(type)));
+    memset(out->dest, 0,
+           type.id == GAR_BOOL ? (size_t)gar_words(n) * 8 : (size_t)(n * gar_type_width(type)));
     out->is_wide = type.id == GAR_DECIMAL128;
     for (int64_t i = 0; i < n; i++) {
         if (!gar_word_bit(active, i)) {
@@ -131,8 +143,9 @@ static enum gar_status from_text(struct gar_eval *eval, const struct gar_instr *
     return GAR_OK;
 }
 
-static enum gar_status from_binary(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                   struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status from_binary(struct gar_eval *eval, const struct gar_instr *instr,
+                                   struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                   struct gar_error *err)
 {
     struct gar_string_view *to = out->dest;
     uint64_t active[GAR_VECTOR_WORDS];
@@ -164,7 +177,8 @@ static int32_t two_digits(int64_t value, char *out)
 }
 
 /* "2024-01-02 03:04:05+01:00" by the local clock of the zone; "Z" for UTC. */
-static int32_t format_zoned(int64_t ticks, struct gar_type type, const struct gar_zone *zone, char *out)
+static int32_t format_zoned(int64_t ticks, struct gar_type type, const struct gar_zone *zone,
+                            char *out)
 {
     const enum gar_time_unit unit = (enum gar_time_unit)type.unit;
     int64_t local = ticks;
@@ -215,7 +229,8 @@ static int32_t format_duration(int64_t v, struct gar_type type, char *out, int32
     return size;
 }
 
-static int32_t format_value(const struct gar_instr *instr, const struct gar_reg *arg, int64_t i, char *out)
+static int32_t format_value(const struct gar_instr *instr, const struct gar_reg *arg, int64_t i,
+                            char *out)
 {
     const struct gar_type type = instr->node->args[0]->type;
     const enum gar_lane lane = (enum gar_lane)instr->lane;
@@ -229,22 +244,27 @@ static int32_t format_value(const struct gar_instr *instr, const struct gar_reg 
     case GAR_FLOAT32: return gar_format_float(((const float *)arg->values)[i], out);
     case GAR_FLOAT64: return gar_format_double(((const double *)arg->values)[i], out);
     case GAR_DECIMAL128:
-        return gar_decimal_format(arg->is_wide ? ((const gar_i128 *)arg->values)[i] : ((const int64_t *)arg->values)[i],
+        return gar_decimal_format(arg->is_wide ? ((const gar_i128 *)arg->values)[i]
+                                               : ((const int64_t *)arg->values)[i],
                                   type.scale, out);
     case GAR_DATE: return gar_format_date(((const int32_t *)arg->values)[i], out);
-    case GAR_TIME: return gar_format_time(small_integer(arg->values, lane, i), gar_unit_digits((enum gar_time_unit)type.unit), out);
+    case GAR_TIME:
+        return gar_format_time(small_integer(arg->values, lane, i),
+                               gar_unit_digits((enum gar_time_unit)type.unit), out);
     case GAR_DURATION: return format_duration(small_integer(arg->values, lane, i), type, out, 64);
     case GAR_TIMESTAMP: {
         const int64_t ticks = small_integer(arg->values, lane, i);
         return type.zone != NULL ? format_zoned(ticks, type, instr->state, out)
-                                 : gar_format_timestamp(ticks, gar_unit_digits((enum gar_time_unit)type.unit), out);
+                                 : gar_format_timestamp(
+                                       ticks, gar_unit_digits((enum gar_time_unit)type.unit), out);
     }
     default: return gar_format_i64(small_integer(arg->values, lane, i), out);
     }
 }
 
-static enum gar_status to_text(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                               struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status to_text(struct gar_eval *eval, const struct gar_instr *instr,
+                               struct gar_reg **args, struct gar_reg *out, int64_t n,
+                               struct gar_error *err)
 {
     (void)eval;
     struct gar_string_view *to = out->dest;
@@ -257,7 +277,8 @@ static enum gar_status to_text(struct gar_eval *eval, const struct gar_instr *in
     return GAR_OK;
 }
 
-enum gar_status gar_choose_cast_text(const struct gar_bound *node, struct gar_instr *instr, struct gar_error *err)
+enum gar_status gar_choose_cast_text(const struct gar_bound *node, struct gar_instr *instr,
+                                     struct gar_error *err)
 {
     const bool is_from = gar_type_is_text(node->args[0]->type);
     const struct gar_zone *zone = NULL;

@@ -48,8 +48,9 @@ static void invert(uint64_t *bits, int64_t n)
     }
 }
 
-static void compare_lanes(const struct gar_eval *eval, enum gar_op op, enum gar_lane lane, const struct gar_reg *a,
-                          const struct gar_reg *b, uint64_t *bits, int64_t n)
+static void compare_lanes(const struct gar_eval *eval, enum gar_op op, enum gar_lane lane,
+                          const struct gar_reg *a, const struct gar_reg *b, uint64_t *bits,
+                          int64_t n)
 {
     if (a->is_const && !b->is_const) {
         const struct gar_reg *other = a;
@@ -64,14 +65,16 @@ static void compare_lanes(const struct gar_eval *eval, enum gar_op op, enum gar_
         b = other;
         op = swapped(op);
     }
-    const gar_compare_fn kernel = eval->kernels->compare[compare_of(op)][lane][is_vector ? GAR_SHAPE_VV : GAR_SHAPE_VS];
+    const gar_compare_fn kernel =
+        eval->kernels->compare[compare_of(op)][lane][is_vector ? GAR_SHAPE_VV : GAR_SHAPE_VS];
     kernel(a->values, b->values, bits, n);
     if (op == GAR_OP_NE) {
         invert(bits, n);
     }
 }
 
-static void compare_bools(enum gar_op op, const struct gar_reg *a, const struct gar_reg *b, uint64_t *bits, int64_t n)
+static void compare_bools(enum gar_op op, const struct gar_reg *a, const struct gar_reg *b,
+                          uint64_t *bits, int64_t n)
 {
     for (int64_t w = 0; w < gar_words(n); w++) {
         const uint64_t x = gar_bool_word(a, w);
@@ -104,8 +107,9 @@ static int32_t order_scaled(gar_i128 a, int32_t by, gar_i128 b)
     return order_of(scaled, b);
 }
 
-static void compare_decimals(struct gar_eval *eval, enum gar_op op, const struct gar_reg *a, int32_t a_scale,
-                             const struct gar_reg *b, int32_t b_scale, uint64_t *bits, int64_t n)
+static void compare_decimals(struct gar_eval *eval, enum gar_op op, const struct gar_reg *a,
+                             int32_t a_scale, const struct gar_reg *b, int32_t b_scale,
+                             uint64_t *bits, int64_t n)
 {
     if (a_scale == b_scale && !a->is_wide && !b->is_wide) {
         compare_lanes(eval, op, GAR_LANE_I64, a, b, bits, n);
@@ -128,7 +132,8 @@ static void compare_decimals(struct gar_eval *eval, enum gar_op op, const struct
     }
 }
 
-static void compare_texts(const struct gar_eval *eval, enum gar_op op, const struct gar_reg *a, const struct gar_reg *b, uint64_t *bits, int64_t n)
+static void compare_texts(const struct gar_eval *eval, enum gar_op op, const struct gar_reg *a,
+                          const struct gar_reg *b, uint64_t *bits, int64_t n)
 {
     const struct gar_string_view *x = a->values;
     const struct gar_string_view *y = b->values;
@@ -138,7 +143,8 @@ static void compare_texts(const struct gar_eval *eval, enum gar_op op, const str
     if (is_equality && a->is_const != b->is_const && one->size <= GAR_VIEW_INLINE_BYTES) {
         uint64_t want[2]; /* a short text is the whole view */
         memcpy(want, one, sizeof want);
-        eval->kernels->equal_pairs((const uint64_t *)(const void *)many, want[0], UINT64_MAX, want[1], UINT64_MAX, bits, n);
+        eval->kernels->equal_pairs((const uint64_t *)(const void *)many, want[0], UINT64_MAX,
+                                   want[1], UINT64_MAX, bits, n);
     } else {
         for (int64_t w = 0; w < gar_words(n); w++) {
             uint64_t word = 0;
@@ -146,8 +152,9 @@ static void compare_texts(const struct gar_eval *eval, enum gar_op op, const str
             for (int64_t k = 0; k < count; k++) {
                 const struct gar_string_view *v = &x[gar_reg_at(a, 64 * w + k)];
                 const struct gar_string_view *u = &y[gar_reg_at(b, 64 * w + k)];
-                const bool truth = is_equality ? gar_text_equal(v, a->data, u, b->data)
-                                               : holds(op, gar_text_compare(v, a->data, u, b->data));
+                const bool truth = is_equality
+                                       ? gar_text_equal(v, a->data, u, b->data)
+                                       : holds(op, gar_text_compare(v, a->data, u, b->data));
                 word |= (uint64_t)truth << k;
             }
             bits[w] = word;
@@ -158,8 +165,9 @@ static void compare_texts(const struct gar_eval *eval, enum gar_op op, const str
     }
 }
 
-static void compare(struct gar_eval *eval, enum gar_op op, struct gar_type a_type, const struct gar_reg *a,
-                    struct gar_type b_type, const struct gar_reg *b, uint64_t *bits, int64_t n)
+static void compare(struct gar_eval *eval, enum gar_op op, struct gar_type a_type,
+                    const struct gar_reg *a, struct gar_type b_type, const struct gar_reg *b,
+                    uint64_t *bits, int64_t n)
 {
     const enum gar_lane lane = gar_type_lane(a_type);
     if (lane != GAR_LANE_COUNT) {
@@ -175,8 +183,9 @@ static void compare(struct gar_eval *eval, enum gar_op op, struct gar_type a_typ
     }
 }
 
-static enum gar_status run_compare(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                   struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_compare(struct gar_eval *eval, const struct gar_instr *instr,
+                                   struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                   struct gar_error *err)
 {
     (void)err;
     struct gar_bound *const *nodes = instr->node->args;
@@ -184,8 +193,9 @@ static enum gar_status run_compare(struct gar_eval *eval, const struct gar_instr
     return GAR_OK;
 }
 
-static enum gar_status run_equal_safe(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                      struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_equal_safe(struct gar_eval *eval, const struct gar_instr *instr,
+                                      struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                      struct gar_error *err)
 {
     GAR_TRY(run_compare(eval, instr, args, out, n, err));
     uint64_t *words = out->dest;
@@ -200,16 +210,17 @@ static enum gar_status run_equal_safe(struct gar_eval *eval, const struct gar_in
 /* --- least, greatest --- */
 
 /* Floats: does a win over b? NaN never wins over a number. */
-#define FLOAT_WINS(type)                                                                                            \
-    for (int64_t i = 0; i < n; i++) {                                                                              \
-        const type x = ((const type *)a->values)[gar_reg_at(a, i)];                                                \
-        const type y = ((const type *)b->values)[gar_reg_at(b, i)];                                                \
-        const bool truth = isnan(y) || (is_least ? x < y : x > y);                                                 \
-        bits[i >> 6] |= (uint64_t)(truth && !isnan(x)) << (i & 63);                                                \
+#define FLOAT_WINS(type)                                            \
+    for (int64_t i = 0; i < n; i++) {                               \
+        const type x = ((const type *)a->values)[gar_reg_at(a, i)]; \
+        const type y = ((const type *)b->values)[gar_reg_at(b, i)]; \
+        const bool truth = isnan(y) || (is_least ? x < y : x > y);  \
+        bits[i >> 6] |= (uint64_t)(truth && !isnan(x)) << (i & 63); \
     }
 
-static enum gar_status run_extreme(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                   struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_extreme(struct gar_eval *eval, const struct gar_instr *instr,
+                                   struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                   struct gar_error *err)
 {
     const struct gar_reg *a = args[0];
     const struct gar_reg *b = args[1];
@@ -272,10 +283,12 @@ static gar_i128 key_of(struct gar_type type, const void *values, bool is_wide, i
         const float plain = v == 0 ? 0.0F : v;
         return (int64_t)gar_load_u32(&plain);
     }
-    case GAR_DECIMAL128: return is_wide ? ((const gar_i128 *)values)[i] : ((const int64_t *)values)[i];
+    case GAR_DECIMAL128:
+        return is_wide ? ((const gar_i128 *)values)[i] : ((const int64_t *)values)[i];
     default: {
         int64_t v = 0; /* the same bytes are the same value */
-        memcpy(&v, (const uint8_t *)values + i * gar_type_width(type), (size_t)gar_type_width(type));
+        memcpy(&v, (const uint8_t *)values + i * gar_type_width(type),
+               (size_t)gar_type_width(type));
         return v;
     }
     }
@@ -316,7 +329,8 @@ static bool find_fixed(const struct set *set, gar_i128 key)
     }
 }
 
-static bool find_text(const struct set *set, const struct gar_string_view *view, const uint8_t *const *data)
+static bool find_text(const struct set *set, const struct gar_string_view *view,
+                      const uint8_t *const *data)
 {
     const struct gar_string_view *views = set->column->values;
     for (int64_t at = (int64_t)hash_text(view, data) & set->mask;; at = (at + 1) & set->mask) {
@@ -329,8 +343,9 @@ static bool find_text(const struct set *set, const struct gar_string_view *view,
     }
 }
 
-static enum gar_status run_in_hash(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                   struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_in_hash(struct gar_eval *eval, const struct gar_instr *instr,
+                                   struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                   struct gar_error *err)
 {
     (void)eval;
     (void)err;
@@ -345,7 +360,8 @@ static enum gar_status run_in_hash(struct gar_eval *eval, const struct gar_instr
             const int64_t i = 64 * w + k;
             bool truth = false;
             if (is_text) {
-                truth = find_text(set, (const struct gar_string_view *)args[0]->values + i, args[0]->data);
+                truth = find_text(set, (const struct gar_string_view *)args[0]->values + i,
+                                  args[0]->data);
             } else if (!row_is_nan(type, args[0]->values, i)) {
                 truth = find_fixed(set, key_of(type, args[0]->values, args[0]->is_wide, i));
             }
@@ -357,7 +373,8 @@ static enum gar_status run_in_hash(struct gar_eval *eval, const struct gar_instr
 }
 
 /* One row of the set as a constant register. */
-static void set_value(const struct gar_column *column, int64_t i, gar_u128 *storage, struct gar_reg *out)
+static void set_value(const struct gar_column *column, int64_t i, gar_u128 *storage,
+                      struct gar_reg *out)
 {
     memset(out, 0, sizeof *out);
     *storage = 0;
@@ -376,8 +393,9 @@ static void set_value(const struct gar_column *column, int64_t i, gar_u128 *stor
     }
 }
 
-static enum gar_status run_in_small(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                    struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_in_small(struct gar_eval *eval, const struct gar_instr *instr,
+                                    struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                    struct gar_error *err)
 {
     (void)err;
     const struct set *set = instr->state;
@@ -403,8 +421,9 @@ static void fill_set(struct set *set)
     const bool is_text = gar_type_is_text(column->type);
     const struct gar_string_view *views = column->values;
     for (int64_t i = 0; i < column->length; i++) {
-        const bool is_there = is_text ? find_text(set, &views[i], column->data_pointers)
-                                      : find_fixed(set, key_of(column->type, column->values, true, i));
+        const bool is_there = is_text
+                                  ? find_text(set, &views[i], column->data_pointers)
+                                  : find_fixed(set, key_of(column->type, column->values, true, i));
         if (is_there) {
             continue;
         }
@@ -418,7 +437,8 @@ static void fill_set(struct set *set)
     }
 }
 
-static enum gar_status choose_in_set(const struct gar_bound *node, struct gar_instr *instr, struct gar_error *err)
+static enum gar_status choose_in_set(const struct gar_bound *node, struct gar_instr *instr,
+                                     struct gar_error *err)
 {
     struct set *set = gar_calloc(1, (int64_t)sizeof *set);
     if (set == NULL) {
@@ -444,7 +464,8 @@ static enum gar_status choose_in_set(const struct gar_bound *node, struct gar_in
     return GAR_OK;
 }
 
-enum gar_status gar_choose_compare(const struct gar_bound *node, struct gar_instr *instr, struct gar_error *err)
+enum gar_status gar_choose_compare(const struct gar_bound *node, struct gar_instr *instr,
+                                   struct gar_error *err)
 {
     switch (node->op) {
     case GAR_OP_IN_SET: return choose_in_set(node, instr, err);

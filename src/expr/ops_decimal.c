@@ -22,8 +22,9 @@ static uint64_t tight_bound(const struct gar_eval *eval, struct gar_reg *reg, in
     return reg->bound;
 }
 
-static enum gar_status decimal_overflow(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                        struct gar_reg *out, const uint64_t *active, int64_t i, int64_t n,
+static enum gar_status decimal_overflow(struct gar_eval *eval, const struct gar_instr *instr,
+                                        struct gar_reg **args, struct gar_reg *out,
+                                        const uint64_t *active, int64_t i, int64_t n,
                                         struct gar_error *err)
 {
     ((gar_i128 *)out->dest)[i] = 0;
@@ -46,8 +47,9 @@ static bool combine(enum gar_op op, gar_i128 a, gar_i128 b, gar_i128 *out)
                               : __builtin_mul_overflow(a, b, out);
 }
 
-static enum gar_status run_wide(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_wide(struct gar_eval *eval, const struct gar_instr *instr,
+                                struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                struct gar_error *err)
 {
     const gar_i128 *a = gar_reg_wide(eval, args[0], n, 0);
     const gar_i128 *b = gar_reg_wide(eval, args[1], n, 1);
@@ -71,8 +73,9 @@ static enum gar_shape shape_of(struct gar_reg **args)
     return args[1]->is_const ? GAR_SHAPE_VS : args[0]->is_const ? GAR_SHAPE_SV : GAR_SHAPE_VV;
 }
 
-static enum gar_status run_sum(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                               struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_sum(struct gar_eval *eval, const struct gar_instr *instr,
+                               struct gar_reg **args, struct gar_reg *out, int64_t n,
+                               struct gar_error *err)
 {
     const bool is_narrow = !args[0]->is_wide && !args[1]->is_wide;
     uint64_t bound = 0;
@@ -80,13 +83,15 @@ static enum gar_status run_sum(struct gar_eval *eval, const struct gar_instr *in
         return run_wide(eval, instr, args, out, n, err);
     }
     const enum gar_arith op = instr->node->op == GAR_OP_ADD ? GAR_ARITH_ADD : GAR_ARITH_SUB;
-    (void)eval->kernels->arith[op][GAR_LANE_I64][shape_of(args)](args[0]->values, args[1]->values, out->dest, n);
+    (void)eval->kernels->arith[op][GAR_LANE_I64][shape_of(args)](args[0]->values, args[1]->values,
+                                                                 out->dest, n);
     out->bound = bound;
     return GAR_OK;
 }
 
-static enum gar_status run_product(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                   struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_product(struct gar_eval *eval, const struct gar_instr *instr,
+                                   struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                   struct gar_error *err)
 {
     if (args[0]->is_wide || args[1]->is_wide) {
         return run_wide(eval, instr, args, out, n, err);
@@ -103,8 +108,9 @@ static enum gar_status run_product(struct gar_eval *eval, const struct gar_instr
 
 /* --- floor division, remainder --- */
 
-static enum gar_status run_divide(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                  struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_divide(struct gar_eval *eval, const struct gar_instr *instr,
+                                  struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                  struct gar_error *err)
 {
     (void)err;
     const gar_i128 *a = gar_reg_wide(eval, args[0], n, 0);
@@ -131,8 +137,9 @@ static enum gar_status run_divide(struct gar_eval *eval, const struct gar_instr 
 
 /* --- sign, rounding --- */
 
-static enum gar_status run_negate(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                  struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_negate(struct gar_eval *eval, const struct gar_instr *instr,
+                                  struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                  struct gar_error *err)
 {
     (void)eval;
     (void)err;
@@ -155,8 +162,9 @@ static enum gar_status run_negate(struct gar_eval *eval, const struct gar_instr 
     return GAR_OK;
 }
 
-static enum gar_status run_sign(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_sign(struct gar_eval *eval, const struct gar_instr *instr,
+                                struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                struct gar_error *err)
 {
     (void)instr;
     (void)err;
@@ -169,7 +177,8 @@ static enum gar_status run_sign(struct gar_eval *eval, const struct gar_instr *i
 }
 
 /* floor, ceil and round to a scale; digits < 0 round the whole part. */
-static bool round_one(gar_i128 v, enum gar_function_id id, int32_t drop, int32_t restore, gar_i128 *out)
+static bool round_one(gar_i128 v, enum gar_function_id id, int32_t drop, int32_t restore,
+                      gar_i128 *out)
 {
     if (drop > GAR_DECIMAL_PRECISION_MAX) {
         *out = 0;
@@ -189,8 +198,9 @@ static bool round_one(gar_i128 v, enum gar_function_id id, int32_t drop, int32_t
     return !__builtin_mul_overflow(q, gar_pow10_i128(restore), out);
 }
 
-static enum gar_status run_round(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                 struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_round(struct gar_eval *eval, const struct gar_instr *instr,
+                                 struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                 struct gar_error *err)
 {
     const enum gar_function_id id = (enum gar_function_id)instr->node->param[0];
     const int64_t digits = instr->node->param[1];
@@ -201,8 +211,9 @@ static enum gar_status run_round(struct gar_eval *eval, const struct gar_instr *
     uint64_t active[GAR_VECTOR_WORDS];
     gar_active_lanes(eval, instr, out, n, active);
     for (int64_t i = 0; i < n; i++) {
-        const bool is_kept = round_one(a[i], id, (int32_t)gar_min_i64(drop, GAR_DECIMAL_PRECISION_MAX + 1),
-                                       (int32_t)gar_min_i64(restore, GAR_DECIMAL_PRECISION_MAX), &to[i]);
+        const bool is_kept =
+            round_one(a[i], id, (int32_t)gar_min_i64(drop, GAR_DECIMAL_PRECISION_MAX + 1),
+                      (int32_t)gar_min_i64(restore, GAR_DECIMAL_PRECISION_MAX), &to[i]);
         if (!is_kept || !gar_decimal_fits(to[i], instr->node->type.precision)) {
             GAR_TRY(decimal_overflow(eval, instr, args, out, active, i, n, err));
         }
@@ -211,7 +222,8 @@ static enum gar_status run_round(struct gar_eval *eval, const struct gar_instr *
     return GAR_OK;
 }
 
-enum gar_status gar_choose_decimal(const struct gar_bound *node, struct gar_instr *instr, struct gar_error *err)
+enum gar_status gar_choose_decimal(const struct gar_bound *node, struct gar_instr *instr,
+                                   struct gar_error *err)
 {
     (void)err;
     instr->is_strict = true;

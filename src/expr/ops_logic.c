@@ -5,8 +5,9 @@
 #include "base/hash.h"
 #include "expr/eval_priv.h"
 
-static enum gar_status run_logic(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                 struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_logic(struct gar_eval *eval, const struct gar_instr *instr,
+                                 struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                 struct gar_error *err)
 {
     (void)eval;
     (void)err;
@@ -19,9 +20,13 @@ static enum gar_status run_logic(struct gar_eval *eval, const struct gar_instr *
         const uint64_t b_true = gar_bool_word(args[1], w) & b_valid;
         const uint64_t a_false = a_valid & ~a_true;
         const uint64_t b_false = b_valid & ~b_true;
-        const uint64_t is_true = op == GAR_OP_AND ? a_true & b_true : op == GAR_OP_OR ? a_true | b_true : a_true ^ b_true;
+        const uint64_t is_true = op == GAR_OP_AND  ? a_true & b_true
+                                 : op == GAR_OP_OR ? a_true | b_true
+                                                   : a_true ^ b_true;
         uint64_t valid = a_valid & b_valid;
-        valid = op == GAR_OP_AND ? valid | a_false | b_false : op == GAR_OP_OR ? valid | a_true | b_true : valid;
+        valid = op == GAR_OP_AND  ? valid | a_false | b_false
+                : op == GAR_OP_OR ? valid | a_true | b_true
+                                  : valid;
         const uint64_t mask = gar_word_mask(n, w);
         words[w] = is_true & valid & mask;
         out->own_valid[w] = valid & mask;
@@ -30,8 +35,9 @@ static enum gar_status run_logic(struct gar_eval *eval, const struct gar_instr *
     return GAR_OK;
 }
 
-static enum gar_status run_not(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                               struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_not(struct gar_eval *eval, const struct gar_instr *instr,
+                               struct gar_reg **args, struct gar_reg *out, int64_t n,
+                               struct gar_error *err)
 {
     (void)eval;
     (void)instr;
@@ -43,8 +49,9 @@ static enum gar_status run_not(struct gar_eval *eval, const struct gar_instr *in
     return GAR_OK;
 }
 
-static enum gar_status run_null_test(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                     struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_null_test(struct gar_eval *eval, const struct gar_instr *instr,
+                                     struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                     struct gar_error *err)
 {
     (void)eval;
     (void)err;
@@ -56,8 +63,9 @@ static enum gar_status run_null_test(struct gar_eval *eval, const struct gar_ins
     return GAR_OK;
 }
 
-static enum gar_status run_float_test(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                      struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_float_test(struct gar_eval *eval, const struct gar_instr *instr,
+                                      struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                      struct gar_error *err)
 {
     (void)eval;
     (void)err;
@@ -77,7 +85,10 @@ static enum gar_status run_float_test(struct gar_eval *eval, const struct gar_in
                 is_nan = isnan(((const float *)args[0]->values)[i]);
                 is_inf = isinf(((const float *)args[0]->values)[i]);
             }
-            word |= (uint64_t)(op == GAR_OP_IS_NAN ? is_nan : op == GAR_OP_IS_INF ? is_inf : !is_nan) << k;
+            word |= (uint64_t)(op == GAR_OP_IS_NAN   ? is_nan
+                               : op == GAR_OP_IS_INF ? is_inf
+                                                     : !is_nan)
+                    << k;
         }
         words[w] = word;
     }
@@ -87,17 +98,18 @@ static enum gar_status run_float_test(struct gar_eval *eval, const struct gar_in
 /* --- choice: the first candidate whose bits say so --- */
 
 /* Copies the lanes of `from` that are set in take to out. */
-#define BLEND_CASE(bytes, type)                                                              \
-    case bytes: {                                                                            \
-        const type *v = from->values;                                                        \
-        type *to = out->dest;                                                                \
-        for (int64_t i = 0; i < n; i++) {                                                    \
-            to[i] = gar_word_bit(take, i) ? v[from->is_const ? 0 : i] : to[i];               \
-        }                                                                                    \
-        break;                                                                               \
+#define BLEND_CASE(bytes, type)                                                \
+    case bytes: {                                                              \
+        const type *v = from->values;                                          \
+        type *to = out->dest;                                                  \
+        for (int64_t i = 0; i < n; i++) {                                      \
+            to[i] = gar_word_bit(take, i) ? v[from->is_const ? 0 : i] : to[i]; \
+        }                                                                      \
+        break;                                                                 \
     }
 
-static void blend_fixed(int32_t width, const struct gar_reg *from, const uint64_t *take, struct gar_reg *out, int64_t n)
+static void blend_fixed(int32_t width, const struct gar_reg *from, const uint64_t *take,
+                        struct gar_reg *out, int64_t n)
 {
     switch (width) {
         BLEND_CASE(1, uint8_t)
@@ -109,22 +121,25 @@ static void blend_fixed(int32_t width, const struct gar_reg *from, const uint64_
     }
 }
 
-static enum gar_status blend_text(const struct gar_instr *instr, const struct gar_reg *from, const uint64_t *take,
-                                  struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status blend_text(const struct gar_instr *instr, const struct gar_reg *from,
+                                  const uint64_t *take, struct gar_reg *out, int64_t n,
+                                  struct gar_error *err)
 {
     const struct gar_string_view *views = from->values;
     struct gar_string_view *to = out->dest;
     for (int64_t i = 0; i < n; i++) {
         if (gar_word_bit(take, i)) {
             const struct gar_string_view *view = &views[gar_reg_at(from, i)];
-            GAR_TRY(gar_text_sink_add(instr->sink, gar_view_bytes(view, from->data), view->size, &to[i], err));
+            GAR_TRY(gar_text_sink_add(instr->sink, gar_view_bytes(view, from->data), view->size,
+                                      &to[i], err));
         }
     }
     return GAR_OK;
 }
 
-static enum gar_status blend(struct gar_eval *eval, const struct gar_instr *instr, const struct gar_reg *from,
-                             const uint64_t *take, struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status blend(struct gar_eval *eval, const struct gar_instr *instr,
+                             const struct gar_reg *from, const uint64_t *take, struct gar_reg *out,
+                             int64_t n, struct gar_error *err)
 {
     const struct gar_type type = instr->node->type;
     if (type.id == GAR_BOOL) {
@@ -168,8 +183,9 @@ static bool any_wide(struct gar_reg **args, int32_t first, int32_t count, int32_
     return false;
 }
 
-enum gar_status gar_choice_take(struct gar_eval *eval, const struct gar_instr *instr, const struct gar_reg *from,
-                                  const uint64_t *take, struct gar_reg *out, int64_t n, struct gar_error *err)
+enum gar_status gar_choice_take(struct gar_eval *eval, const struct gar_instr *instr,
+                                const struct gar_reg *from, const uint64_t *take,
+                                struct gar_reg *out, int64_t n, struct gar_error *err)
 {
     uint64_t filled[GAR_VECTOR_WORDS];
     for (int64_t w = 0; w < gar_words(n); w++) {
@@ -195,8 +211,9 @@ void gar_choice_finish(const struct gar_instr *instr, struct gar_reg *out, int64
     }
 }
 
-static enum gar_status run_coalesce(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                    struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_coalesce(struct gar_eval *eval, const struct gar_instr *instr,
+                                    struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                    struct gar_error *err)
 {
     gar_choice_start(instr, out, any_wide(args, 0, instr->arg_count, 1), n);
     uint64_t open[GAR_VECTOR_WORDS];
@@ -210,8 +227,9 @@ static enum gar_status run_coalesce(struct gar_eval *eval, const struct gar_inst
     return GAR_OK;
 }
 
-static enum gar_status run_when(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_when(struct gar_eval *eval, const struct gar_instr *instr,
+                                struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                struct gar_error *err)
 {
     const int32_t last = instr->arg_count - 1;
     gar_choice_start(instr, out, any_wide(args, 1, last, 2) || args[last]->is_wide, n);
@@ -245,12 +263,14 @@ static uint64_t hash_lane(const struct gar_reg *reg, struct gar_type type, int64
     case GAR_BOOL: return gar_hash_u64(gar_word_bit(reg->values, i));
     case GAR_FLOAT32:
     case GAR_FLOAT64: {
-        double v = type.id == GAR_FLOAT64 ? ((const double *)reg->values)[i] : (double)((const float *)reg->values)[i];
+        double v = type.id == GAR_FLOAT64 ? ((const double *)reg->values)[i]
+                                          : (double)((const float *)reg->values)[i];
         v = v == 0 ? 0.0 : isnan(v) ? (double)NAN : v;
         return gar_hash_u64(gar_load_u64(&v));
     }
     case GAR_DECIMAL128: {
-        const gar_i128 v = reg->is_wide ? ((const gar_i128 *)reg->values)[i] : ((const int64_t *)reg->values)[i];
+        const gar_i128 v =
+            reg->is_wide ? ((const gar_i128 *)reg->values)[i] : ((const int64_t *)reg->values)[i];
         return gar_hash_combine(gar_hash_u64((uint64_t)v), (uint64_t)(v >> 64));
     }
     case GAR_STRING:
@@ -261,12 +281,14 @@ static uint64_t hash_lane(const struct gar_reg *reg, struct gar_type type, int64
     default: break;
     }
     int64_t v = 0;
-    memcpy(&v, (const uint8_t *)reg->values + i * gar_type_width(type), (size_t)gar_type_width(type));
+    memcpy(&v, (const uint8_t *)reg->values + i * gar_type_width(type),
+           (size_t)gar_type_width(type));
     return gar_hash_u64((uint64_t)v);
 }
 
-static enum gar_status run_hash(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_hash(struct gar_eval *eval, const struct gar_instr *instr,
+                                struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                struct gar_error *err)
 {
     (void)eval;
     (void)err;
@@ -281,7 +303,8 @@ static enum gar_status run_hash(struct gar_eval *eval, const struct gar_instr *i
     return GAR_OK;
 }
 
-enum gar_status gar_choose_logic(const struct gar_bound *node, struct gar_instr *instr, struct gar_error *err)
+enum gar_status gar_choose_logic(const struct gar_bound *node, struct gar_instr *instr,
+                                 struct gar_error *err)
 {
     (void)err;
     switch (node->op) {

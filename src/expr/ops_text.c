@@ -35,10 +35,11 @@ static void free_pattern(void *state)
     }
 }
 
-static enum gar_status prepare_pattern(struct pattern *pattern, const uint8_t *text, int64_t bytes, bool ignore_case,
-                                       struct gar_error *err)
+static enum gar_status prepare_pattern(struct pattern *pattern, const uint8_t *text, int64_t bytes,
+                                       bool ignore_case, struct gar_error *err)
 {
-    if (pattern->like != NULL && pattern->bytes == bytes && memcmp(pattern->text, text, (size_t)bytes) == 0) {
+    if (pattern->like != NULL && pattern->bytes == bytes &&
+        memcmp(pattern->text, text, (size_t)bytes) == 0) {
         return GAR_OK;
     }
     struct gar_like *like = NULL;
@@ -55,8 +56,9 @@ static enum gar_status prepare_pattern(struct pattern *pattern, const uint8_t *t
     return GAR_OK;
 }
 
-static enum gar_status run_like(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_like(struct gar_eval *eval, const struct gar_instr *instr,
+                                struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                struct gar_error *err)
 {
     const bool ignore_case = instr->node->param[0] != 0;
     uint64_t *words = out->dest;
@@ -87,7 +89,8 @@ static enum gar_status run_like(struct gar_eval *eval, const struct gar_instr *i
 
 /* --- contains, startswith, endswith --- */
 
-static bool test_text(enum gar_op op, const uint8_t *text, int64_t bytes, const uint8_t *part, int64_t part_bytes)
+static bool test_text(enum gar_op op, const uint8_t *text, int64_t bytes, const uint8_t *part,
+                      int64_t part_bytes)
 {
     if (part_bytes > bytes) {
         return false;
@@ -99,8 +102,9 @@ static bool test_text(enum gar_op op, const uint8_t *text, int64_t bytes, const 
     }
 }
 
-static enum gar_status run_test(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_test(struct gar_eval *eval, const struct gar_instr *instr,
+                                struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                struct gar_error *err)
 {
     (void)eval;
     (void)err;
@@ -122,8 +126,9 @@ static enum gar_status run_test(struct gar_eval *eval, const struct gar_instr *i
 
 /* --- lengths --- */
 
-static enum gar_status run_length(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                  struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_length(struct gar_eval *eval, const struct gar_instr *instr,
+                                  struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                  struct gar_error *err)
 {
     (void)eval;
     (void)err;
@@ -163,8 +168,9 @@ static enum gar_status reverse(struct gar_text_sink *sink, const uint8_t *text, 
     return GAR_OK;
 }
 
-static enum gar_status run_text1(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                 struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_text1(struct gar_eval *eval, const struct gar_instr *instr,
+                                 struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                 struct gar_error *err)
 {
     (void)eval;
     struct gar_string_view *to = out->dest;
@@ -175,22 +181,26 @@ static enum gar_status run_text1(struct gar_eval *eval, const struct gar_instr *
         if (!gar_reg_is_valid(out, i)) {
             empty_at(out, i);
         } else if (id == GAR_FN_LOWER || id == GAR_FN_UPPER) {
-            GAR_TRY(gar_text_to_case(instr->sink, id == GAR_FN_LOWER ? GAR_TEXT_LOWER : GAR_TEXT_UPPER, text, bytes, &to[i],
-                                     err));
+            GAR_TRY(gar_text_to_case(instr->sink,
+                                     id == GAR_FN_LOWER ? GAR_TEXT_LOWER : GAR_TEXT_UPPER, text,
+                                     bytes, &to[i], err));
         } else if (id == GAR_FN_REVERSE) {
             GAR_TRY(reverse(instr->sink, text, bytes, &to[i], err));
         } else {
             const int64_t before = id == GAR_FN_RSTRIP ? 0 : gar_text_space_before(text, bytes);
-            const int64_t after = id == GAR_FN_LSTRIP ? 0 : gar_text_space_after(text + before, bytes - before);
-            GAR_TRY(gar_text_sink_add(instr->sink, text + before, bytes - before - after, &to[i], err));
+            const int64_t after =
+                id == GAR_FN_LSTRIP ? 0 : gar_text_space_after(text + before, bytes - before);
+            GAR_TRY(
+                gar_text_sink_add(instr->sink, text + before, bytes - before - after, &to[i], err));
         }
     }
     out->data = instr->sink->pointers;
     return GAR_OK;
 }
 
-static enum gar_status run_substr(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                  struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_substr(struct gar_eval *eval, const struct gar_instr *instr,
+                                  struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                  struct gar_error *err)
 {
     (void)eval;
     struct gar_string_view *to = out->dest;
@@ -203,7 +213,9 @@ static enum gar_status run_substr(struct gar_eval *eval, const struct gar_instr 
         int64_t bytes = 0;
         const uint8_t *text = bytes_of(args[0], i, &bytes);
         int64_t start = ((const int64_t *)args[1]->values)[gar_reg_at(args[1], i)];
-        int64_t count = instr->arg_count == 3 ? ((const int64_t *)args[2]->values)[gar_reg_at(args[2], i)] : INT64_MAX;
+        int64_t count = instr->arg_count == 3
+                            ? ((const int64_t *)args[2]->values)[gar_reg_at(args[2], i)]
+                            : INT64_MAX;
         if (is_right) {
             count = start > 0 ? INT64_MAX : 0;
             start = start > 0 ? -start : 0;
@@ -217,8 +229,9 @@ static enum gar_status run_substr(struct gar_eval *eval, const struct gar_instr 
     return GAR_OK;
 }
 
-static enum gar_status run_concat(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                  struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_concat(struct gar_eval *eval, const struct gar_instr *instr,
+                                  struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                  struct gar_error *err)
 {
     struct gar_string_view *to = out->dest;
     uint64_t active[GAR_VECTOR_WORDS];
@@ -248,9 +261,9 @@ static enum gar_status run_concat(struct gar_eval *eval, const struct gar_instr 
 }
 
 /* Every occurrence of part, left to right; an empty part is nowhere. */
-static enum gar_status replace(struct gar_text_sink *sink, const uint8_t *text, int64_t bytes, const uint8_t *part,
-                               int64_t part_bytes, const uint8_t *by, int64_t by_bytes, struct gar_string_view *out,
-                               struct gar_error *err)
+static enum gar_status replace(struct gar_text_sink *sink, const uint8_t *text, int64_t bytes,
+                               const uint8_t *part, int64_t part_bytes, const uint8_t *by,
+                               int64_t by_bytes, struct gar_string_view *out, struct gar_error *err)
 {
     int64_t hits = 0;
     for (int64_t at = 0; part_bytes > 0 && at <= bytes - part_bytes;) {
@@ -280,8 +293,9 @@ static enum gar_status replace(struct gar_text_sink *sink, const uint8_t *text, 
     return GAR_OK;
 }
 
-static enum gar_status run_replace(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                   struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_replace(struct gar_eval *eval, const struct gar_instr *instr,
+                                   struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                   struct gar_error *err)
 {
     struct gar_string_view *to = out->dest;
     uint64_t active[GAR_VECTOR_WORDS];
@@ -303,7 +317,8 @@ static enum gar_status run_replace(struct gar_eval *eval, const struct gar_instr
     return GAR_OK;
 }
 
-enum gar_status gar_choose_text(const struct gar_bound *node, struct gar_instr *instr, struct gar_error *err)
+enum gar_status gar_choose_text(const struct gar_bound *node, struct gar_instr *instr,
+                                struct gar_error *err)
 {
     instr->is_strict = true;
     switch (node->op) {

@@ -22,7 +22,8 @@ static enum gar_date_part part_of(int64_t function)
     }
 }
 
-enum gar_status gar_type_zone(struct gar_type type, const struct gar_zone **out, struct gar_error *err)
+enum gar_status gar_type_zone(struct gar_type type, const struct gar_zone **out,
+                              struct gar_error *err)
 {
     *out = NULL;
     if (type.zone == NULL) {
@@ -40,8 +41,9 @@ static enum gar_time_unit unit_of(const struct gar_instr *instr)
     return (enum gar_time_unit)instr->node->args[0]->type.unit;
 }
 
-static enum gar_status run_part(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_part(struct gar_eval *eval, const struct gar_instr *instr,
+                                struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                struct gar_error *err)
 {
     (void)eval;
     (void)err;
@@ -54,8 +56,9 @@ static enum gar_status run_part(struct gar_eval *eval, const struct gar_instr *i
     return GAR_OK;
 }
 
-static enum gar_status out_of_range(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                    const uint64_t *active, int64_t i, struct gar_error *err)
+static enum gar_status out_of_range(struct gar_eval *eval, const struct gar_instr *instr,
+                                    struct gar_reg **args, const uint64_t *active, int64_t i,
+                                    struct gar_error *err)
 {
     if (!gar_word_bit(active, i)) {
         return GAR_OK;
@@ -63,14 +66,17 @@ static enum gar_status out_of_range(struct gar_eval *eval, const struct gar_inst
     char value[80];
     char type_text[64];
     const struct gar_type type = instr->node->type;
-    return gar_error_set(err, GAR_ERR_OVERFLOW, "%s of %s leaves the range of %s, row %lld", gar_instr_name(instr),
-                         gar_lane_text(args[0], instr->node->args[0]->type, i, value, (int64_t)sizeof value),
-                         gar_type_text(type, type_text, (int64_t)sizeof type_text), (long long)gar_lane_row(eval, i));
+    return gar_error_set(
+        err, GAR_ERR_OVERFLOW, "%s of %s leaves the range of %s, row %lld", gar_instr_name(instr),
+        gar_lane_text(args[0], instr->node->args[0]->type, i, value, (int64_t)sizeof value),
+        gar_type_text(type, type_text, (int64_t)sizeof type_text),
+        (long long)gar_lane_row(eval, i));
 }
 
 /* date(timestamp), time(timestamp) */
-static enum gar_status run_date_of(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                   struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_date_of(struct gar_eval *eval, const struct gar_instr *instr,
+                                   struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                   struct gar_error *err)
 {
     const enum gar_time_unit unit = unit_of(instr);
     const int64_t *ticks = args[0]->values;
@@ -94,8 +100,9 @@ static enum gar_status run_date_of(struct gar_eval *eval, const struct gar_instr
     return GAR_OK;
 }
 
-static enum gar_status run_trunc(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                 struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_trunc(struct gar_eval *eval, const struct gar_instr *instr,
+                                 struct gar_reg **args, struct gar_reg *out, int64_t n,
+                                 struct gar_error *err)
 {
     const enum gar_trunc_unit to = (enum gar_trunc_unit)instr->node->param[0];
     if (instr->lane != GAR_LANE_I32 &&
@@ -112,7 +119,8 @@ static enum gar_status run_trunc(struct gar_eval *eval, const struct gar_instr *
             is_kept = (int32_t)days == days;
         } else {
             int64_t ticks = 0;
-            is_kept = gar_ticks_trunc(to, unit_of(instr), instr->state, ((const int64_t *)args[0]->values)[i], &ticks);
+            is_kept = gar_ticks_trunc(to, unit_of(instr), instr->state,
+                                      ((const int64_t *)args[0]->values)[i], &ticks);
             ((int64_t *)out->dest)[i] = ticks;
         }
         if (!is_kept) {
@@ -123,8 +131,9 @@ static enum gar_status run_trunc(struct gar_eval *eval, const struct gar_instr *
 }
 
 /* x + months from a column, or + a literal interval */
-static enum gar_status run_add(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                               struct gar_reg *out, int64_t n, struct gar_error *err)
+static enum gar_status run_add(struct gar_eval *eval, const struct gar_instr *instr,
+                               struct gar_reg **args, struct gar_reg *out, int64_t n,
+                               struct gar_error *err)
 {
     const struct gar_bound *node = instr->node;
     const int64_t *months = node->op == GAR_OP_ADD_MONTHS ? args[1]->values : NULL;
@@ -135,12 +144,14 @@ static enum gar_status run_add(struct gar_eval *eval, const struct gar_instr *in
         bool is_kept = true;
         if (instr->lane == GAR_LANE_I32) {
             int32_t days = 0;
-            is_kept = gar_days_add(((const int32_t *)args[0]->values)[i], by_months, node->param[1], &days);
+            is_kept = gar_days_add(((const int32_t *)args[0]->values)[i], by_months, node->param[1],
+                                   &days);
             ((int32_t *)out->dest)[i] = days;
         } else {
             int64_t ticks = 0;
-            is_kept = gar_ticks_add(unit_of(instr), instr->state, ((const int64_t *)args[0]->values)[i], by_months,
-                                    node->param[1], node->param[2], &ticks);
+            is_kept =
+                gar_ticks_add(unit_of(instr), instr->state, ((const int64_t *)args[0]->values)[i],
+                              by_months, node->param[1], node->param[2], &ticks);
             ((int64_t *)out->dest)[i] = ticks;
         }
         if (!is_kept) {
@@ -150,7 +161,8 @@ static enum gar_status run_add(struct gar_eval *eval, const struct gar_instr *in
     return GAR_OK;
 }
 
-enum gar_status gar_choose_time(const struct gar_bound *node, struct gar_instr *instr, struct gar_error *err)
+enum gar_status gar_choose_time(const struct gar_bound *node, struct gar_instr *instr,
+                                struct gar_error *err)
 {
     instr->is_strict = true;
     instr->is_flat = true;

@@ -6,18 +6,31 @@
 #include "expr/function_priv.h"
 
 /* How tightly a printed form binds; a part that binds less than its place asks for gets parentheses. */
-enum level { LEVEL_OR, LEVEL_XOR, LEVEL_AND, LEVEL_NOT, LEVEL_TEST, LEVEL_SUM, LEVEL_PRODUCT, LEVEL_SIGN, LEVEL_ATOM };
+enum level {
+    LEVEL_OR,
+    LEVEL_XOR,
+    LEVEL_AND,
+    LEVEL_NOT,
+    LEVEL_TEST,
+    LEVEL_SUM,
+    LEVEL_PRODUCT,
+    LEVEL_SIGN,
+    LEVEL_ATOM
+};
 
 static void print_at(const struct gar_expr *expr, enum level at_least, struct gar_strbuf *out);
 
 static bool is_word(const char *name)
 {
     static const char *const reserved[] = {
-        "all",  "and",  "as",   "between", "by",   "case",  "cast",   "date", "distinct", "else",     "end",      "exists",
-        "false", "from", "group", "having", "in",   "interval", "is", "like", "ilike",    "limit",    "not",      "null",
-        "on",   "or",   "order", "select", "then", "time",  "timestamp", "true", "try_cast", "union", "when", "where", "xor",
+        "all",      "and",      "as",    "between", "by",    "case",  "cast",      "date",
+        "distinct", "else",     "end",   "exists",  "false", "from",  "group",     "having",
+        "in",       "interval", "is",    "like",    "ilike", "limit", "not",       "null",
+        "on",       "or",       "order", "select",  "then",  "time",  "timestamp", "true",
+        "try_cast", "union",    "when",  "where",   "xor",
     };
-    if (!((name[0] >= 'a' && name[0] <= 'z') || (name[0] >= 'A' && name[0] <= 'Z') || name[0] == '_')) {
+    if (!((name[0] >= 'a' && name[0] <= 'z') || (name[0] >= 'A' && name[0] <= 'Z') ||
+          name[0] == '_')) {
         return false;
     }
     char lower[16] = {0};
@@ -116,7 +129,8 @@ static bool print_interval(const struct gar_expr *expr, struct gar_strbuf *out)
     int64_t parts[3];
     for (int32_t i = 0; i < 3; i++) {
         const struct gar_expr *arg = expr->args[i];
-        if (arg->kind != GAR_EXPR_LITERAL || !arg->value.is_valid || !gar_type_is_signed(arg->value.type)) {
+        if (arg->kind != GAR_EXPR_LITERAL || !arg->value.is_valid ||
+            !gar_type_is_signed(arg->value.type)) {
             return false;
         }
         parts[i] = arg->value.i64;
@@ -129,14 +143,17 @@ static bool print_interval(const struct gar_expr *expr, struct gar_strbuf *out)
     open_if(is_sum, out);
     for (int32_t i = 0; i < 2; i++) {
         if (parts[i] != 0 || (i == 1 && parts[0] == 0 && parts[2] == 0)) {
-            gar_strbuf_printf(out, "%sinterval '%lld' %s", separator, (long long)parts[i], units[i]);
+            gar_strbuf_printf(out, "%sinterval '%lld' %s", separator, (long long)parts[i],
+                              units[i]);
             separator = " + ";
         }
     }
     if (parts[2] != 0 && parts[2] % 1000000000 == 0) {
-        gar_strbuf_printf(out, "%sinterval '%lld' second", separator, (long long)(parts[2] / 1000000000));
+        gar_strbuf_printf(out, "%sinterval '%lld' second", separator,
+                          (long long)(parts[2] / 1000000000));
     } else if (parts[2] != 0) {
-        gar_strbuf_printf(out, "%sinterval '%lld' microsecond", separator, (long long)(parts[2] / 1000));
+        gar_strbuf_printf(out, "%sinterval '%lld' microsecond", separator,
+                          (long long)(parts[2] / 1000));
     }
     close_if(is_sum, out);
     return true;
@@ -157,7 +174,8 @@ static void print_plain_call(const struct gar_expr *expr, struct gar_strbuf *out
     gar_strbuf_append_char(out, ')');
 }
 
-static void print_infix(const struct gar_expr *expr, enum level level, enum level at_least, struct gar_strbuf *out)
+static void print_infix(const struct gar_expr *expr, enum level level, enum level at_least,
+                        struct gar_strbuf *out)
 {
     const bool is_test = level == LEVEL_TEST; /* tests do not chain */
     open_if(level < at_least, out);
@@ -236,7 +254,8 @@ static void print_at(const struct gar_expr *expr, enum level at_least, struct ga
     switch (expr->kind) {
     case GAR_EXPR_COLUMN: print_name(expr->name, out); return;
     case GAR_EXPR_LITERAL: {
-        const bool is_signed = at_least > LEVEL_SIGN && expr->value.is_valid && gar_type_is_numeric(expr->value.type);
+        const bool is_signed =
+            at_least > LEVEL_SIGN && expr->value.is_valid && gar_type_is_numeric(expr->value.type);
         struct gar_strbuf text = {0};
         gar_value_print(&expr->value, &text);
         const bool is_negative = is_signed && gar_strbuf_text(&text)[0] == '-';

@@ -31,8 +31,8 @@ enum gar_lane gar_type_lane(struct gar_type type)
     return GAR_LANE_COUNT;
 }
 
-void gar_active_lanes(const struct gar_eval *eval, const struct gar_instr *instr, const struct gar_reg *out, int64_t n,
-                      uint64_t *active)
+void gar_active_lanes(const struct gar_eval *eval, const struct gar_instr *instr,
+                      const struct gar_reg *out, int64_t n, uint64_t *active)
 {
     const struct gar_reg *guard = instr->guard >= 0 ? &eval->variant->regs[instr->guard] : NULL;
     for (int64_t w = 0; w < gar_words(n); w++) {
@@ -76,14 +76,14 @@ void gar_reg_tidy_valid(struct gar_reg *out, int64_t n)
     out->valid = missing == 0 ? NULL : out->own_valid;
 }
 
-#define FILL_CASE(bytes, type)                       \
-    case bytes: {                                    \
-        type *v = reg->own;                          \
+#define FILL_CASE(bytes, type)                         \
+    case bytes: {                                      \
+        type *v = reg->own;                            \
         const type first = *(const type *)reg->values; \
-        for (int64_t i = 0; i < n; i++) {            \
-            v[i] = first;                            \
-        }                                            \
-        break;                                       \
+        for (int64_t i = 0; i < n; i++) {              \
+            v[i] = first;                              \
+        }                                              \
+        break;                                         \
     }
 
 void gar_reg_fill(struct gar_reg *reg, struct gar_type type, int64_t n)
@@ -113,7 +113,8 @@ void gar_reg_fill(struct gar_reg *reg, struct gar_type type, int64_t n)
     reg->full_rows = (int32_t)n;
 }
 
-const gar_i128 *gar_reg_wide(struct gar_eval *eval, const struct gar_reg *reg, int64_t n, int32_t temp)
+const gar_i128 *gar_reg_wide(struct gar_eval *eval, const struct gar_reg *reg, int64_t n,
+                             int32_t temp)
 {
     if (reg->is_wide) {
         return reg->values;
@@ -125,7 +126,9 @@ const gar_i128 *gar_reg_wide(struct gar_eval *eval, const struct gar_reg *reg, i
 const char *gar_instr_name(const struct gar_instr *instr)
 {
     const struct gar_function *function = instr->node->function;
-    return function != NULL ? function->info.name : instr->node->op == GAR_OP_CAST ? "cast" : "expression";
+    return function != NULL                 ? function->info.name
+           : instr->node->op == GAR_OP_CAST ? "cast"
+                                            : "expression";
 }
 
 static int64_t integer_at(const struct gar_reg *reg, struct gar_type type, int64_t i)
@@ -153,11 +156,14 @@ static int32_t format_lane(const struct gar_reg *reg, struct gar_type type, int6
     case GAR_FLOAT32: return gar_format_float(((const float *)reg->values)[i], out);
     case GAR_FLOAT64: return gar_format_double(((const double *)reg->values)[i], out);
     case GAR_DECIMAL128:
-        return gar_decimal_format(reg->is_wide ? ((const gar_i128 *)reg->values)[i] : ((const int64_t *)reg->values)[i],
+        return gar_decimal_format(reg->is_wide ? ((const gar_i128 *)reg->values)[i]
+                                               : ((const int64_t *)reg->values)[i],
                                   type.scale, out);
     case GAR_DATE: return gar_format_date(((const int32_t *)reg->values)[i], out);
-    case GAR_TIME: return gar_format_time(integer_at(reg, type, i), gar_unit_digits(type.unit), out);
-    case GAR_TIMESTAMP: return gar_format_timestamp(integer_at(reg, type, i), gar_unit_digits(type.unit), out);
+    case GAR_TIME:
+        return gar_format_time(integer_at(reg, type, i), gar_unit_digits(type.unit), out);
+    case GAR_TIMESTAMP:
+        return gar_format_timestamp(integer_at(reg, type, i), gar_unit_digits(type.unit), out);
     case GAR_BOOL: {
         const bool truth = gar_word_bit(reg->values, i);
         memcpy(out, truth ? "true" : "false", 5);
@@ -171,20 +177,22 @@ static int32_t format_lane(const struct gar_reg *reg, struct gar_type type, int6
     return 0;
 }
 
-const char *gar_lane_text(const struct gar_reg *reg, struct gar_type type, int64_t i, char *out, int64_t out_bytes)
+const char *gar_lane_text(const struct gar_reg *reg, struct gar_type type, int64_t i, char *out,
+                          int64_t out_bytes)
 {
     i = gar_reg_at(reg, i);
     if (gar_type_is_text(type)) {
         const struct gar_string_view *view = (const struct gar_string_view *)reg->values + i;
-        return gar_error_quote((const char *)gar_view_bytes(view, reg->data), view->size, out, out_bytes);
+        return gar_error_quote((const char *)gar_view_bytes(view, reg->data), view->size, out,
+                               out_bytes);
     }
     char text[64];
     const int32_t size = format_lane(reg, type, i, text);
     return gar_error_quote(text, size, out, out_bytes);
 }
 
-enum gar_status gar_lane_overflow(const struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                                  int64_t i, struct gar_error *err)
+enum gar_status gar_lane_overflow(const struct gar_eval *eval, const struct gar_instr *instr,
+                                  struct gar_reg **args, int64_t i, struct gar_error *err)
 {
     char type_text[64];
     char a[80];
@@ -195,17 +203,22 @@ enum gar_status gar_lane_overflow(const struct gar_eval *eval, const struct gar_
     const char *name = gar_instr_name(instr);
     const long long row = (long long)gar_lane_row(eval, i);
     if (node->arg_count < 2) {
-        return gar_error_set(err, GAR_ERR_OVERFLOW, "%s overflow in %s: %s, row %lld; cast to a wider type first",
+        return gar_error_set(err, GAR_ERR_OVERFLOW,
+                             "%s overflow in %s: %s, row %lld; cast to a wider type first",
                              type_text, name, a, row);
     }
     gar_lane_text(args[1], node->args[1]->type, i, b, (int64_t)sizeof b);
-    const char *sign = node->function != NULL && node->function->info.sql != NULL ? node->function->info.sql : "with";
-    return gar_error_set(err, GAR_ERR_OVERFLOW, "%s overflow in %s: %s %s %s, row %lld; cast to a wider type first",
+    const char *sign = node->function != NULL && node->function->info.sql != NULL
+                           ? node->function->info.sql
+                           : "with";
+    return gar_error_set(err, GAR_ERR_OVERFLOW,
+                         "%s overflow in %s: %s %s %s, row %lld; cast to a wider type first",
                          type_text, name, a, sign, b, row);
 }
 
-enum gar_status gar_run_guard(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                              struct gar_reg *out, int64_t n, struct gar_error *err)
+enum gar_status gar_run_guard(struct gar_eval *eval, const struct gar_instr *instr,
+                              struct gar_reg **args, struct gar_reg *out, int64_t n,
+                              struct gar_error *err)
 {
     (void)eval;
     (void)err;

@@ -20,15 +20,15 @@
 #include "base/memory.h"
 #include "expr/program.h"
 
-#define OK(call)                                                      \
-    do {                                                              \
-        struct gar_error err_ = GAR_ERROR_INIT;                       \
-        struct gar_error *err = &err_;                                \
-        (void)err;                                                    \
-        const enum gar_status ok_status_ = (call);                    \
-        if (ok_status_ < 0) {                                         \
-            fail_msg("%s: %s", #call, err_.message);                  \
-        }                                                             \
+#define OK(call)                                     \
+    do {                                             \
+        struct gar_error err_ = GAR_ERROR_INIT;      \
+        struct gar_error *err = &err_;               \
+        (void)err;                                   \
+        const enum gar_status ok_status_ = (call);   \
+        if (ok_status_ < 0) {                        \
+            fail_msg("%s: %s", #call, err_.message); \
+        }                                            \
     } while (0)
 
 GAR_UNUSED static struct gar_type type_of_text(const char *text)
@@ -149,7 +149,8 @@ GAR_UNUSED static struct gar_expr *call(const char *name, ...)
     int64_t count = 0;
     va_list list;
     va_start(list, name);
-    for (struct gar_expr *arg = va_arg(list, struct gar_expr *); arg != NULL; arg = va_arg(list, struct gar_expr *)) {
+    for (struct gar_expr *arg = va_arg(list, struct gar_expr *); arg != NULL;
+         arg = va_arg(list, struct gar_expr *)) {
         args[count++] = arg;
     }
     va_end(list);
@@ -194,8 +195,8 @@ GAR_UNUSED static struct gar_batch *batch_of(struct gar_column **columns, int64_
 }
 
 /* Evaluates expr over the batch. Returns the status; on success *out is the result. */
-GAR_UNUSED static enum gar_status evaluate(struct gar_expr *expr, const struct gar_batch *batch, struct gar_column **out,
-                                           struct gar_error *err)
+GAR_UNUSED static enum gar_status evaluate(struct gar_expr *expr, const struct gar_batch *batch,
+                                           struct gar_column **out, struct gar_error *err)
 {
     struct gar_program *program = NULL;
     GAR_TRY(gar_program_new(batch->schema, &expr, 1, &program, err));
@@ -242,14 +243,16 @@ GAR_UNUSED static struct gar_column *as_dictionary(const struct gar_column *flat
         gar_buffer_unref(validity);
         return gar_column_ref(flat);
     }
-    OK(gar_column_new_dictionary(codes, flat->length, validity, nulls, dictionary, gar_dictionary_next_id(), &column, err));
+    OK(gar_column_new_dictionary(codes, flat->length, validity, nulls, dictionary,
+                                 gar_dictionary_next_id(), &column, err));
     return column;
 }
 
 /* The column with junk rows before and after, cut out again: odd offsets into shared buffers. */
 GAR_UNUSED static struct gar_column *as_slice(const struct gar_column *column)
 {
-    struct gar_column *parts[3] = {gar_column_ref(column), gar_column_ref(column), gar_column_ref(column)};
+    struct gar_column *parts[3] = {gar_column_ref(column), gar_column_ref(column),
+                                   gar_column_ref(column)};
     struct gar_column *joined = NULL;
     OK(gar_column_concat(parts, 3, column->type, gar_memory_system(), &joined, err));
     for (int32_t i = 0; i < 3; i++) {

@@ -7,10 +7,10 @@
 #include "base/attrs.h"
 
 /* The algorithm's epoch is shifted by 82 cycles of 400 years, so that it takes days before 1970 too. */
-#define GAR_CIVIL_SHIFT_DAYS (719468 + 146097 * 82)
+#define GAR_CIVIL_SHIFT_DAYS  (719468 + 146097 * 82)
 #define GAR_CIVIL_SHIFT_YEARS (400 * 82)
-#define GAR_CIVIL_DAYS_MIN (-GAR_CIVIL_SHIFT_DAYS)
-#define GAR_CIVIL_DAYS_MAX ((1 << 30) - 1 - GAR_CIVIL_SHIFT_DAYS)
+#define GAR_CIVIL_DAYS_MIN    (-GAR_CIVIL_SHIFT_DAYS)
+#define GAR_CIVIL_DAYS_MAX    ((1 << 30) - 1 - GAR_CIVIL_SHIFT_DAYS)
 
 struct civil {
     int32_t year;

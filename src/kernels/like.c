@@ -21,11 +21,11 @@ struct piece {
 
 struct gar_like {
     bool ignore_case;
-    bool is_plain;     /* pieces are literal bytes */
-    bool has_percent;  /* else the only piece is the whole text */
-    int64_t count;     /* pieces: the first is a prefix, the last a suffix (both may be empty) */
+    bool is_plain;    /* pieces are literal bytes */
+    bool has_percent; /* else the only piece is the whole text */
+    int64_t count;    /* pieces: the first is a prefix, the last a suffix (both may be empty) */
     struct piece *pieces;
-    uint8_t *bytes;      /* storage of the pieces */
+    uint8_t *bytes; /* storage of the pieces */
     int32_t *characters;
 };
 
@@ -40,7 +40,8 @@ void gar_like_free(struct gar_like *like)
 }
 
 /* Reads the pattern into the storage that the caller made large enough. */
-static enum gar_status cut_pattern(struct gar_like *like, const uint8_t *pattern, int64_t bytes, struct gar_error *err)
+static enum gar_status cut_pattern(struct gar_like *like, const uint8_t *pattern, int64_t bytes,
+                                   struct gar_error *err)
 {
     struct piece *piece = &like->pieces[0];
     piece->bytes = like->bytes;
@@ -56,7 +57,9 @@ static enum gar_status cut_pattern(struct gar_like *like, const uint8_t *pattern
         if (is_escaped) {
             i += size;
             if (i >= bytes) {
-                return gar_error_set(err, GAR_ERR_VALUE, "like: the pattern ends in a lone backslash; write two of them");
+                return gar_error_set(
+                    err, GAR_ERR_VALUE,
+                    "like: the pattern ends in a lone backslash; write two of them");
             }
             c = gar_utf8_decode(pattern + i, bytes - i, &size);
         }
@@ -71,7 +74,9 @@ static enum gar_status cut_pattern(struct gar_like *like, const uint8_t *pattern
             memcpy(like->bytes + byte_count, pattern + i, (size_t)size);
             byte_count += size;
             piece->size += size;
-            like->characters[character_count++] = is_any ? ANY_CHARACTER : like->ignore_case ? gar_text_lower_char(c) : c;
+            like->characters[character_count++] = is_any              ? ANY_CHARACTER
+                                                  : like->ignore_case ? gar_text_lower_char(c)
+                                                                      : c;
             piece->count++;
         }
         i += size;
@@ -79,8 +84,8 @@ static enum gar_status cut_pattern(struct gar_like *like, const uint8_t *pattern
     return GAR_OK;
 }
 
-enum gar_status gar_like_new(const uint8_t *pattern, int64_t bytes, bool ignore_case, struct gar_like **out,
-                             struct gar_error *err)
+enum gar_status gar_like_new(const uint8_t *pattern, int64_t bytes, bool ignore_case,
+                             struct gar_like **out, struct gar_error *err)
 {
     struct gar_like *like = gar_calloc(1, (int64_t)sizeof *like);
     if (like == NULL) {
@@ -120,7 +125,8 @@ static bool matches_plain(const struct gar_like *like, const uint8_t *text, int6
     int64_t at = first->size;
     const int64_t end = bytes - last->size;
     for (int64_t i = 1; i < like->count - 1; i++) {
-        const int64_t found = gar_text_find(text + at, end - at, like->pieces[i].bytes, like->pieces[i].size);
+        const int64_t found =
+            gar_text_find(text + at, end - at, like->pieces[i].bytes, like->pieces[i].size);
         if (found < 0) {
             return false;
         }
@@ -132,7 +138,8 @@ static bool matches_plain(const struct gar_like *like, const uint8_t *text, int6
 /* --- pieces of characters --- */
 
 /* Bytes that the piece takes at the start of text, or -1. */
-static int64_t match_characters(const struct gar_like *like, const struct piece *piece, const uint8_t *text, int64_t bytes)
+static int64_t match_characters(const struct gar_like *like, const struct piece *piece,
+                                const uint8_t *text, int64_t bytes)
 {
     int64_t at = 0;
     for (int64_t k = 0; k < piece->count; k++) {
@@ -151,7 +158,8 @@ static int64_t match_characters(const struct gar_like *like, const struct piece 
 }
 
 /* Does the piece take exactly the last characters of text? */
-static bool match_suffix(const struct gar_like *like, const struct piece *piece, const uint8_t *text, int64_t bytes)
+static bool match_suffix(const struct gar_like *like, const struct piece *piece,
+                         const uint8_t *text, int64_t bytes)
 {
     int64_t start = bytes;
     for (int64_t k = 0; k < piece->count; k++) {
@@ -190,7 +198,8 @@ static bool matches_characters(const struct gar_like *like, const uint8_t *text,
 
 bool gar_like_matches(const struct gar_like *like, const uint8_t *text, int64_t bytes)
 {
-    return like->is_plain ? matches_plain(like, text, bytes) : matches_characters(like, text, bytes);
+    return like->is_plain ? matches_plain(like, text, bytes)
+                          : matches_characters(like, text, bytes);
 }
 
 /* Does the pattern only ask for a prefix ("abc%") or for one part anywhere ("%abc%")? */
@@ -201,42 +210,44 @@ static bool is_prefix_only(const struct gar_like *like)
 
 static bool is_part_only(const struct gar_like *like)
 {
-    return like->is_plain && like->count == 3 && like->pieces[0].size == 0 && like->pieces[2].size == 0 &&
-           like->pieces[1].size >= 2;
+    return like->is_plain && like->count == 3 && like->pieces[0].size == 0 &&
+           like->pieces[2].size == 0 && like->pieces[1].size >= 2;
 }
 
 /* The first four bytes lie in every view; longer prefixes are looked at where those agree. */
-static void match_prefix(const struct piece *prefix, const struct gar_string_view *views, const uint8_t *const *data,
-                         uint64_t *bits, int64_t n)
+static void match_prefix(const struct piece *prefix, const struct gar_string_view *views,
+                         const uint8_t *const *data, uint64_t *bits, int64_t n)
 {
     const int64_t near_bytes = prefix->size < 4 ? prefix->size : 4;
     uint32_t want = 0;
     memcpy(&want, prefix->bytes, (size_t)near_bytes);
     const uint32_t mask = near_bytes == 4 ? UINT32_MAX : (1u << (8 * near_bytes)) - 1;
-    gar_vector_kernels()->equal_pairs((const uint64_t *)(const void *)views, (uint64_t)want << 32, (uint64_t)mask << 32, 0,
-                                      0, bits, n);
+    gar_vector_kernels()->equal_pairs((const uint64_t *)(const void *)views, (uint64_t)want << 32,
+                                      (uint64_t)mask << 32, 0, 0, bits, n);
     for (int64_t w = 0; w < (n + 63) / 64; w++) {
         for (uint64_t hits = bits[w]; hits != 0; hits &= hits - 1) {
             const int64_t i = 64 * w + gar_ctz64(hits);
             const uint8_t *text = gar_view_bytes(&views[i], data);
             if (views[i].size < prefix->size ||
-                (prefix->size > 4 && memcmp(text + 4, prefix->bytes + 4, (size_t)prefix->size - 4) != 0)) {
+                (prefix->size > 4 &&
+                 memcmp(text + 4, prefix->bytes + 4, (size_t)prefix->size - 4) != 0)) {
                 bits[w] &= ~(UINT64_C(1) << (i & 63));
             }
         }
     }
 }
 
-static void match_part(const struct piece *part, const struct gar_string_view *views, const uint8_t *const *data,
-                       uint64_t *bits, int64_t n)
+static void match_part(const struct piece *part, const struct gar_string_view *views,
+                       const uint8_t *const *data, uint64_t *bits, int64_t n)
 {
     const struct gar_vector_kernels *kernels = gar_vector_kernels();
     for (int64_t i = 0; i < n; i += 64) {
         uint64_t word = 0;
         for (int64_t k = 0; k < 64 && i + k < n; k++) {
             const struct gar_string_view *view = &views[i + k];
-            const bool is_found = view->size >= part->size && kernels->find_part(gar_view_bytes(view, data), view->size,
-                                                                                 part->bytes, part->size) >= 0;
+            const bool is_found = view->size >= part->size &&
+                                  kernels->find_part(gar_view_bytes(view, data), view->size,
+                                                     part->bytes, part->size) >= 0;
             word |= (uint64_t)is_found << k;
         }
         bits[i >> 6] = word;

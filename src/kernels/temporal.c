@@ -60,7 +60,9 @@ void gar_days_part(enum gar_date_part part, const int32_t *days, int32_t *out, i
     }
     const bool is_civil = part == GAR_PART_YEAR || part == GAR_PART_MONTH || part == GAR_PART_DAY;
     if (is_civil && least >= GAR_CIVIL_DAYS_MIN && most <= GAR_CIVIL_DAYS_MAX) {
-        gar_vector_kernels()->civil[part == GAR_PART_YEAR ? 0 : part == GAR_PART_MONTH ? 1 : 2](days, out, n);
+        gar_vector_kernels()->civil[part == GAR_PART_YEAR    ? 0
+                                    : part == GAR_PART_MONTH ? 1
+                                                             : 2](days, out, n);
         return;
     }
     for (int64_t i = 0; i < n; i++) {
@@ -68,7 +70,8 @@ void gar_days_part(enum gar_date_part part, const int32_t *days, int32_t *out, i
     }
 }
 
-int64_t gar_ticks_day(enum gar_time_unit unit, const struct gar_zone *zone, int64_t ticks, int64_t *out_day_ticks)
+int64_t gar_ticks_day(enum gar_time_unit unit, const struct gar_zone *zone, int64_t ticks,
+                      int64_t *out_day_ticks)
 {
     const int64_t per_second = gar_unit_ticks_per_second(unit);
     int64_t seconds = floor_div(ticks, per_second);
@@ -104,8 +107,8 @@ static int32_t clock_part(enum gar_date_part part, int64_t day_ticks, int64_t pe
 #define BLOCK_ROWS 256
 
 /* The parts of the local clock's readings; near the ends of the range, where these overflow, value by value. */
-static void zoned_part(enum gar_date_part part, enum gar_time_unit unit, const struct gar_zone *zone, const int64_t *ticks,
-                       int32_t *out, int64_t n)
+static void zoned_part(enum gar_date_part part, enum gar_time_unit unit,
+                       const struct gar_zone *zone, const int64_t *ticks, int32_t *out, int64_t n)
 {
     const int64_t per_second = gar_unit_ticks_per_second(unit);
     for (int64_t at = 0; at < n; at += BLOCK_ROWS) {
@@ -118,13 +121,14 @@ static void zoned_part(enum gar_date_part part, enum gar_time_unit unit, const s
         for (int64_t i = at; i < at + count; i++) {
             int64_t day_ticks = 0;
             const int64_t days = gar_ticks_day(unit, zone, ticks[i], &day_ticks);
-            out[i] = part >= GAR_PART_HOUR ? clock_part(part, day_ticks, per_second) : day_part(part, days);
+            out[i] = part >= GAR_PART_HOUR ? clock_part(part, day_ticks, per_second)
+                                           : day_part(part, days);
         }
     }
 }
 
-void gar_ticks_part(enum gar_date_part part, enum gar_time_unit unit, const struct gar_zone *zone, const int64_t *ticks,
-                    int32_t *out, int64_t n)
+void gar_ticks_part(enum gar_date_part part, enum gar_time_unit unit, const struct gar_zone *zone,
+                    const int64_t *ticks, int32_t *out, int64_t n)
 {
     const int64_t per_second = gar_unit_ticks_per_second(unit);
     if (zone != NULL) {
@@ -142,7 +146,8 @@ void gar_ticks_part(enum gar_date_part part, enum gar_time_unit unit, const stru
     for (int64_t at = 0; at < n; at += BLOCK_ROWS) {
         const int64_t count = gar_min_i64(BLOCK_ROWS, n - at);
         int32_t days[BLOCK_ROWS];
-        if (gar_vector_kernels()->days_of_ticks(ticks + at, DAY_SECONDS * per_second, days, count)) {
+        if (gar_vector_kernels()->days_of_ticks(ticks + at, DAY_SECONDS * per_second, days,
+                                                count)) {
             gar_days_part(part, days, out + at, count);
             continue;
         }
@@ -171,7 +176,8 @@ int64_t gar_days_trunc(enum gar_trunc_unit to, int64_t days)
     return days;
 }
 
-bool gar_ticks_from_local(enum gar_time_unit unit, const struct gar_zone *zone, int64_t local, int64_t *out)
+bool gar_ticks_from_local(enum gar_time_unit unit, const struct gar_zone *zone, int64_t local,
+                          int64_t *out)
 {
     if (zone == NULL) {
         *out = local;
@@ -180,7 +186,8 @@ bool gar_ticks_from_local(enum gar_time_unit unit, const struct gar_zone *zone, 
     return !gar_zone_utc_vector(&local, 1, unit, zone, NULL, GAR_ZONE_GAP_PASSED, out);
 }
 
-bool gar_ticks_to_local(enum gar_time_unit unit, const struct gar_zone *zone, int64_t ticks, int64_t *out)
+bool gar_ticks_to_local(enum gar_time_unit unit, const struct gar_zone *zone, int64_t ticks,
+                        int64_t *out)
 {
     if (zone == NULL) {
         *out = ticks;
@@ -200,17 +207,20 @@ static bool join_local(enum gar_time_unit unit, int64_t days, int64_t day_ticks,
 }
 
 /* The first instant that reads so much or more on that day: the reading itself, or the change of a clock that skips it. */
-static bool start_in_day(enum gar_time_unit unit, const struct gar_zone *zone, int64_t days, int64_t day_ticks, int64_t *out)
+static bool start_in_day(enum gar_time_unit unit, const struct gar_zone *zone, int64_t days,
+                         int64_t day_ticks, int64_t *out)
 {
     int64_t local = 0;
     if (!join_local(unit, days, day_ticks, &local)) {
         return false;
     }
     *out = local;
-    return zone == NULL || !gar_zone_utc_vector(&local, 1, unit, zone, NULL, GAR_ZONE_GAP_CHANGE, out);
+    return zone == NULL ||
+           !gar_zone_utc_vector(&local, 1, unit, zone, NULL, GAR_ZONE_GAP_CHANGE, out);
 }
 
-bool gar_ticks_from_day(enum gar_time_unit unit, const struct gar_zone *zone, int64_t days, int64_t *out)
+bool gar_ticks_from_day(enum gar_time_unit unit, const struct gar_zone *zone, int64_t days,
+                        int64_t *out)
 {
     return start_in_day(unit, zone, days, 0, out);
 }
@@ -227,8 +237,8 @@ static int64_t span_ticks(enum gar_trunc_unit to, int64_t per_second)
     }
 }
 
-bool gar_ticks_trunc(enum gar_trunc_unit to, enum gar_time_unit unit, const struct gar_zone *zone, int64_t ticks,
-                     int64_t *out)
+bool gar_ticks_trunc(enum gar_trunc_unit to, enum gar_time_unit unit, const struct gar_zone *zone,
+                     int64_t ticks, int64_t *out)
 {
     int64_t day_ticks = 0;
     const int64_t days = gar_ticks_day(unit, zone, ticks, &day_ticks);
@@ -251,8 +261,8 @@ bool gar_ticks_trunc(enum gar_trunc_unit to, enum gar_time_unit unit, const stru
 }
 
 /* By the local clock and back: for units up to an hour to the instant with the same offset where there are two. */
-static bool zoned_trunc(enum gar_trunc_unit to, enum gar_time_unit unit, const struct gar_zone *zone, const int64_t *ticks,
-                        int64_t *out, int64_t n)
+static bool zoned_trunc(enum gar_trunc_unit to, enum gar_time_unit unit,
+                        const struct gar_zone *zone, const int64_t *ticks, int64_t *out, int64_t n)
 {
     bool is_kept = true;
     for (int64_t at = 0; at < n; at += BLOCK_ROWS) {
@@ -263,13 +273,15 @@ static bool zoned_trunc(enum gar_trunc_unit to, enum gar_time_unit unit, const s
             is_kept &= gar_ticks_trunc(to, unit, NULL, local[i], &local[i]);
         }
         const int64_t *like = to <= GAR_TRUNC_HOUR ? ticks + at : NULL;
-        is_kept &= !gar_zone_utc_vector(local, count, unit, zone, like, GAR_ZONE_GAP_CHANGE, out + at);
+        is_kept &=
+            !gar_zone_utc_vector(local, count, unit, zone, like, GAR_ZONE_GAP_CHANGE, out + at);
     }
     return is_kept;
 }
 
-bool gar_ticks_trunc_vector(enum gar_trunc_unit to, enum gar_time_unit unit, const struct gar_zone *zone,
-                            const int64_t *ticks, int64_t *out, int64_t n)
+bool gar_ticks_trunc_vector(enum gar_trunc_unit to, enum gar_time_unit unit,
+                            const struct gar_zone *zone, const int64_t *ticks, int64_t *out,
+                            int64_t n)
 {
     if (zone != NULL) {
         return zoned_trunc(to, unit, zone, ticks, out, n);
@@ -286,8 +298,8 @@ bool gar_ticks_trunc_vector(enum gar_trunc_unit to, enum gar_time_unit unit, con
 /* Months within what the calendar functions take. */
 #define MONTHS_MAX (INT64_C(12) * 10000000000)
 
-bool gar_ticks_add(enum gar_time_unit unit, const struct gar_zone *zone, int64_t ticks, int64_t months, int64_t days,
-                   int64_t more_ticks, int64_t *out)
+bool gar_ticks_add(enum gar_time_unit unit, const struct gar_zone *zone, int64_t ticks,
+                   int64_t months, int64_t days, int64_t more_ticks, int64_t *out)
 {
     int64_t moved = ticks;
     if (months != 0 || days != 0) {
@@ -303,7 +315,8 @@ bool gar_ticks_add(enum gar_time_unit unit, const struct gar_zone *zone, int64_t
         }
         /* Of two instants that read so, the one by the same offset. */
         moved = local;
-        if (zone != NULL && gar_zone_utc_vector(&local, 1, unit, zone, &ticks, GAR_ZONE_GAP_PASSED, &moved)) {
+        if (zone != NULL &&
+            gar_zone_utc_vector(&local, 1, unit, zone, &ticks, GAR_ZONE_GAP_PASSED, &moved)) {
             return false;
         }
     }

@@ -36,12 +36,14 @@ static enum gar_status grow_arrays(struct gar_text_sink *sink, struct gar_error 
     }
     int64_t capacity = sink->capacity;
     void *buffers = sink->buffers;
-    GAR_TRY(gar_grow(&buffers, &capacity, sink->made + 1, (int64_t)sizeof(struct gar_buffer *), err));
+    GAR_TRY(
+        gar_grow(&buffers, &capacity, sink->made + 1, (int64_t)sizeof(struct gar_buffer *), err));
     sink->buffers = buffers;
     /* cast through void *: the pointer array is ours to move although what it points to is const */
     void *pointers = (void *)sink->pointers;
     int64_t pointer_capacity = sink->capacity;
-    GAR_TRY(gar_grow(&pointers, &pointer_capacity, sink->made + 1, (int64_t)sizeof(uint8_t *), err));
+    GAR_TRY(
+        gar_grow(&pointers, &pointer_capacity, sink->made + 1, (int64_t)sizeof(uint8_t *), err));
     sink->pointers = pointers;
     sink->capacity = capacity < pointer_capacity ? capacity : pointer_capacity;
     return GAR_OK;
@@ -56,10 +58,12 @@ static enum gar_status next_buffer(struct gar_text_sink *sink, int64_t bytes, st
         return GAR_OK;
     }
     if (sink->count >= INT32_MAX) {
-        return gar_error_set(err, GAR_ERR_OVERFLOW, "texts of one column fill more than %d buffers", INT32_MAX);
+        return gar_error_set(err, GAR_ERR_OVERFLOW, "texts of one column fill more than %d buffers",
+                             INT32_MAX);
     }
     GAR_TRY(grow_arrays(sink, err));
-    int64_t size = sink->count == 0 ? SINK_BUFFER_BYTES_MIN : 2 * sink->buffers[sink->count - 1]->size;
+    int64_t size =
+        sink->count == 0 ? SINK_BUFFER_BYTES_MIN : 2 * sink->buffers[sink->count - 1]->size;
     size = size > SINK_BUFFER_BYTES_MAX ? SINK_BUFFER_BYTES_MAX : size;
     size = size < bytes ? bytes : size;
     struct gar_buffer *buffer = NULL;
@@ -77,11 +81,12 @@ static enum gar_status next_buffer(struct gar_text_sink *sink, int64_t bytes, st
     return GAR_OK;
 }
 
-enum gar_status gar_text_sink_room(struct gar_text_sink *sink, int64_t bytes, uint8_t **out, struct gar_error *err)
+enum gar_status gar_text_sink_room(struct gar_text_sink *sink, int64_t bytes, uint8_t **out,
+                                   struct gar_error *err)
 {
     if (bytes > INT32_MAX) {
-        return gar_error_set(err, GAR_ERR_OVERFLOW, "a text of %lld bytes; the limit is %d", (long long)bytes,
-                             INT32_MAX);
+        return gar_error_set(err, GAR_ERR_OVERFLOW, "a text of %lld bytes; the limit is %d",
+                             (long long)bytes, INT32_MAX);
     }
     if (sink->count == 0 || sink->used + bytes > sink->buffers[sink->count - 1]->size) {
         GAR_TRY(next_buffer(sink, bytes, err));
@@ -94,7 +99,8 @@ struct gar_string_view gar_text_sink_commit(struct gar_text_sink *sink, int64_t 
 {
     const int64_t last = sink->count - 1;
     const uint8_t *place = sink->pointers[last] + sink->used;
-    const struct gar_string_view view = gar_view_make(place, (int32_t)bytes, (int32_t)last, (int32_t)sink->used);
+    const struct gar_string_view view =
+        gar_view_make(place, (int32_t)bytes, (int32_t)last, (int32_t)sink->used);
     if (bytes > GAR_VIEW_INLINE_BYTES) {
         sink->used += bytes;
     }
@@ -115,11 +121,13 @@ enum gar_status gar_text_sink_add(struct gar_text_sink *sink, const uint8_t *byt
     return GAR_OK;
 }
 
-enum gar_status gar_text_sink_give(struct gar_text_sink *sink, struct gar_column *column, struct gar_error *err)
+enum gar_status gar_text_sink_give(struct gar_text_sink *sink, struct gar_column *column,
+                                   struct gar_error *err)
 {
     for (int64_t i = 0; i < sink->count; i++) {
         int32_t index = 0;
-        const enum gar_status status = gar_column_add_data(column, gar_buffer_ref(sink->buffers[i]), &index, err);
+        const enum gar_status status =
+            gar_column_add_data(column, gar_buffer_ref(sink->buffers[i]), &index, err);
         if (status < 0) {
             gar_buffer_unref(sink->buffers[i]);
             return status;
@@ -153,8 +161,8 @@ static uint32_t prefix_of(const struct gar_string_view *view)
     return __builtin_bswap32(gar_load_u32(view->inlined));
 }
 
-int32_t gar_text_compare(const struct gar_string_view *a, const uint8_t *const *a_data, const struct gar_string_view *b,
-                         const uint8_t *const *b_data)
+int32_t gar_text_compare(const struct gar_string_view *a, const uint8_t *const *a_data,
+                         const struct gar_string_view *b, const uint8_t *const *b_data)
 {
     /* unused inline bytes are zero, so that a shorter prefix sorts first by itself */
     const uint32_t a_prefix = prefix_of(a);
@@ -174,8 +182,8 @@ int32_t gar_text_compare(const struct gar_string_view *a, const uint8_t *const *
     return (a->size > b->size) - (a->size < b->size);
 }
 
-bool gar_text_equal(const struct gar_string_view *a, const uint8_t *const *a_data, const struct gar_string_view *b,
-                    const uint8_t *const *b_data)
+bool gar_text_equal(const struct gar_string_view *a, const uint8_t *const *a_data,
+                    const struct gar_string_view *b, const uint8_t *const *b_data)
 {
     uint64_t x[2];
     uint64_t y[2];
@@ -187,7 +195,8 @@ bool gar_text_equal(const struct gar_string_view *a, const uint8_t *const *a_dat
     if (a->size <= GAR_VIEW_INLINE_BYTES) {
         return x[1] == y[1];
     }
-    return memcmp(a_data[a->far.buffer] + a->far.offset, b_data[b->far.buffer] + b->far.offset, (size_t)a->size) == 0;
+    return memcmp(a_data[a->far.buffer] + a->far.offset, b_data[b->far.buffer] + b->far.offset,
+                  (size_t)a->size) == 0;
 }
 
 int32_t gar_text_lower_char(int32_t code_point)
@@ -210,8 +219,9 @@ static int32_t to_case_char(int32_t code_point, enum gar_text_case to)
     return code_point == 0xdf ? code_point : (int32_t)utf8proc_toupper(code_point);
 }
 
-enum gar_status gar_text_to_case(struct gar_text_sink *sink, enum gar_text_case to, const uint8_t *text, int64_t bytes,
-                                 struct gar_string_view *out, struct gar_error *err)
+enum gar_status gar_text_to_case(struct gar_text_sink *sink, enum gar_text_case to,
+                                 const uint8_t *text, int64_t bytes, struct gar_string_view *out,
+                                 struct gar_error *err)
 {
     const struct gar_vector_kernels *kernels = gar_vector_kernels();
     const uint8_t first = to == GAR_TEXT_LOWER ? 'A' : 'a';
@@ -245,8 +255,9 @@ enum gar_status gar_text_to_case(struct gar_text_sink *sink, enum gar_text_case 
 
 static bool is_space(int32_t c)
 {
-    return (c >= 9 && c <= 13) || c == 0x20 || c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
-           c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
+    return (c >= 9 && c <= 13) || c == 0x20 || c == 0x85 || c == 0xa0 || c == 0x1680 ||
+           (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f ||
+           c == 0x205f || c == 0x3000;
 }
 
 int64_t gar_text_space_before(const uint8_t *text, int64_t bytes)
@@ -279,8 +290,8 @@ int64_t gar_text_space_after(const uint8_t *text, int64_t bytes)
     return bytes - end;
 }
 
-void gar_text_substr(const uint8_t *text, int64_t bytes, int64_t start, int64_t count, int64_t *out_start,
-                     int64_t *out_bytes)
+void gar_text_substr(const uint8_t *text, int64_t bytes, int64_t start, int64_t count,
+                     int64_t *out_start, int64_t *out_bytes)
 {
     if (start < 0) {
         const int64_t length = gar_utf8_length(text, bytes);

@@ -27,21 +27,21 @@ const struct gar_vector_kernels *gar_vector_kernels(void)
     return kernels != NULL ? kernels : &gar_vector_kernels_portable;
 }
 
-#define OVERFLOW_CASE(lane_id, type)                                          \
-    case lane_id: {                                                           \
-        type x;                                                               \
-        type y;                                                               \
-        type r;                                                               \
-        memcpy(&x, a, sizeof x);                                              \
-        memcpy(&y, b, sizeof y);                                              \
-        switch (op) {                                                         \
-        case GAR_ARITH_ADD: return __builtin_add_overflow(x, y, &r);          \
-        case GAR_ARITH_SUB: return __builtin_sub_overflow(x, y, &r);          \
-        case GAR_ARITH_MUL: return __builtin_mul_overflow(x, y, &r);          \
-        case GAR_ARITH_DIV:                                                   \
-        case GAR_ARITH_COUNT: return false;                                   \
-        }                                                                     \
-        return false;                                                         \
+#define OVERFLOW_CASE(lane_id, type)                                 \
+    case lane_id: {                                                  \
+        type x;                                                      \
+        type y;                                                      \
+        type r;                                                      \
+        memcpy(&x, a, sizeof x);                                     \
+        memcpy(&y, b, sizeof y);                                     \
+        switch (op) {                                                \
+        case GAR_ARITH_ADD: return __builtin_add_overflow(x, y, &r); \
+        case GAR_ARITH_SUB: return __builtin_sub_overflow(x, y, &r); \
+        case GAR_ARITH_MUL: return __builtin_mul_overflow(x, y, &r); \
+        case GAR_ARITH_DIV:                                          \
+        case GAR_ARITH_COUNT: return false;                          \
+        }                                                            \
+        return false;                                                \
     }
 
 bool gar_arith_overflows(enum gar_arith op, enum gar_lane lane, const void *a, const void *b)

@@ -12,7 +12,7 @@
 #include "base/cpu.h"
 #include "base/int128.h"
 
-#define GAR_VECTOR_ROWS 1024
+#define GAR_VECTOR_ROWS  1024
 #define GAR_VECTOR_WORDS (GAR_VECTOR_ROWS / 64)
 
 /* How the values of a type lie in memory, as far as arithmetic and comparison care. */
@@ -35,7 +35,14 @@ enum gar_shape { GAR_SHAPE_VV, GAR_SHAPE_VS, GAR_SHAPE_SV, GAR_SHAPE_COUNT };
 
 enum gar_arith { GAR_ARITH_ADD, GAR_ARITH_SUB, GAR_ARITH_MUL, GAR_ARITH_DIV, GAR_ARITH_COUNT };
 /* GT and GE exist for shape VS only; swap the sides for VV. */
-enum gar_compare { GAR_COMPARE_EQ, GAR_COMPARE_LT, GAR_COMPARE_LE, GAR_COMPARE_GT, GAR_COMPARE_GE, GAR_COMPARE_COUNT };
+enum gar_compare {
+    GAR_COMPARE_EQ,
+    GAR_COMPARE_LT,
+    GAR_COMPARE_LE,
+    GAR_COMPARE_GT,
+    GAR_COMPARE_GE,
+    GAR_COMPARE_COUNT
+};
 
 /* out[i] = a[i] op b[i]; out may be a or b. True if some lane overflowed (its out is the wrapped value); never for floats. */
 typedef bool (*gar_arith_fn)(const void *a, const void *b, void *out, int64_t n);
@@ -62,20 +69,25 @@ struct gar_vector_kernels {
     /* A value that no |in[i]| exceeds. */
     uint64_t (*bound)(const int64_t *in, int64_t n);
     /* Products that the caller knows not to overflow. */
-    void (*mul_unchecked[GAR_SHAPE_COUNT])(const int64_t *a, const int64_t *b, int64_t *out, int64_t n);
+    void (*mul_unchecked[GAR_SHAPE_COUNT])(const int64_t *a, const int64_t *b, int64_t *out,
+                                           int64_t n);
     /* out[i] = values[rows[i]]. */
     void (*gather8)(const uint8_t *values, const uint32_t *rows, uint8_t *out, int64_t n);
     void (*gather16)(const uint16_t *values, const uint32_t *rows, uint16_t *out, int64_t n);
     /* values has `count` items; few are looked up in registers. */
-    void (*gather32)(const uint32_t *values, int64_t count, const uint32_t *rows, uint32_t *out, int64_t n);
-    void (*gather64)(const uint64_t *values, int64_t count, const uint32_t *rows, uint64_t *out, int64_t n);
+    void (*gather32)(const uint32_t *values, int64_t count, const uint32_t *rows, uint32_t *out,
+                     int64_t n);
+    void (*gather64)(const uint64_t *values, int64_t count, const uint32_t *rows, uint64_t *out,
+                     int64_t n);
     /* bits = flags[rows[i]]; flags has `count` bytes of 0 or 1. */
-    void (*gather_bits)(const uint8_t *flags, int64_t count, const uint32_t *rows, uint64_t *bits, int64_t n);
+    void (*gather_bits)(const uint8_t *flags, int64_t count, const uint32_t *rows, uint64_t *bits,
+                        int64_t n);
     /* Pairs of words, as string views are: bits = pair i is (low, high) in the masked bits. */
-    void (*equal_pairs)(const uint64_t *pairs, uint64_t low, uint64_t low_mask, uint64_t high, uint64_t high_mask,
-                        uint64_t *bits, int64_t n);
+    void (*equal_pairs)(const uint64_t *pairs, uint64_t low, uint64_t low_mask, uint64_t high,
+                        uint64_t high_mask, uint64_t *bits, int64_t n);
     /* First place of part in text, or -1; 2 <= part_bytes <= bytes. Reads nothing outside of text. */
-    int64_t (*find_part)(const uint8_t *text, int64_t bytes, const uint8_t *part, int64_t part_bytes);
+    int64_t (*find_part)(const uint8_t *text, int64_t bytes, const uint8_t *part,
+                         int64_t part_bytes);
     /* ASCII letters from `first` ('a' or 'A') on get their other case; false if some byte is not ASCII. */
     bool (*flip_case)(const uint8_t *text, uint8_t *out, int64_t bytes, uint8_t first);
     /* Year, month, day of days within GAR_CIVIL_DAYS_MIN .. MAX. */

@@ -10,15 +10,16 @@
 #include <immintrin.h>
 
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2,popcnt,lzcnt"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2,popcnt,lzcnt"))), \
+                             apply_to = function)
 #else
 #pragma GCC push_options
 #pragma GCC target("avx2,bmi,bmi2,popcnt,lzcnt")
 #endif
 
-#define GAR_BODY_ISA GAR_ISA_AVX2
+#define GAR_BODY_ISA   GAR_ISA_AVX2
 #define GAR_BODY_TABLE gar_vector_kernels_avx2
-#define GAR_BODY_AVX2 1
+#define GAR_BODY_AVX2  1
 #include "kernels/vector_body.h"
 
 #if defined(__clang__)

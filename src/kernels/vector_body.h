@@ -6,116 +6,116 @@
 /* --- arithmetic ------------------------------------------------------------------------------------------------- */
 
 /* One function for each shape; LOAD_A and LOAD_B read lane i or the single value. */
-#define SHAPES(MACRO, ...)                                   \
-    MACRO(vv, (a[i]), (b[i]), __VA_ARGS__)                   \
-    MACRO(vs, (a[i]), (scalar_b), __VA_ARGS__)               \
+#define SHAPES(MACRO, ...)                     \
+    MACRO(vv, (a[i]), (b[i]), __VA_ARGS__)     \
+    MACRO(vs, (a[i]), (scalar_b), __VA_ARGS__) \
     MACRO(sv, (scalar_a), (b[i]), __VA_ARGS__)
 
 /* Sums and differences: the sign of `wrong` says that a lane overflowed. */
-#define SUM_FN(shape, A, B, name, type, utype, op, WRONG)                                                      \
-    static bool name##_##shape(const void *pa, const void *pb, void *pout, int64_t n)                         \
-    {                                                                                                         \
-        const type *a = pa;                                                                                   \
-        const type *b = pb;                                                                                   \
-        type *out = pout;                                                                                     \
-        const type scalar_a = a[0];                                                                           \
-        const type scalar_b = b[0];                                                                           \
-        (void)scalar_a;                                                                                       \
-        (void)scalar_b;                                                                                       \
-        utype wrong = 0;                                                                                      \
-        for (int64_t i = 0; i < n; i++) {                                                                     \
-            const utype x = (utype)A;                                                                         \
-            const utype y = (utype)B;                                                                         \
-            const utype r = (utype)(x op y);                                                                  \
-            wrong = (utype)(wrong | (WRONG));                                                                 \
-            out[i] = (type)r;                                                                                 \
-        }                                                                                                     \
-        return (wrong >> (8 * sizeof(type) - 1)) != 0;                                                        \
+#define SUM_FN(shape, A, B, name, type, utype, op, WRONG)                             \
+    static bool name##_##shape(const void *pa, const void *pb, void *pout, int64_t n) \
+    {                                                                                 \
+        const type *a = pa;                                                           \
+        const type *b = pb;                                                           \
+        type *out = pout;                                                             \
+        const type scalar_a = a[0];                                                   \
+        const type scalar_b = b[0];                                                   \
+        (void)scalar_a;                                                               \
+        (void)scalar_b;                                                               \
+        utype wrong = 0;                                                              \
+        for (int64_t i = 0; i < n; i++) {                                             \
+            const utype x = (utype)A;                                                 \
+            const utype y = (utype)B;                                                 \
+            const utype r = (utype)(x op y);                                          \
+            wrong = (utype)(wrong | (WRONG));                                         \
+            out[i] = (type)r;                                                         \
+        }                                                                             \
+        return (wrong >> (8 * sizeof(type) - 1)) != 0;                                \
     }
 
-#define PRODUCT_FN(shape, A, B, name, type, wide)                                                              \
-    static bool name##_##shape(const void *pa, const void *pb, void *pout, int64_t n)                         \
-    {                                                                                                         \
-        const type *a = pa;                                                                                   \
-        const type *b = pb;                                                                                   \
-        type *out = pout;                                                                                     \
-        const type scalar_a = a[0];                                                                           \
-        const type scalar_b = b[0];                                                                           \
-        (void)scalar_a;                                                                                       \
-        (void)scalar_b;                                                                                       \
-        wide wrong = 0;                                                                                       \
-        for (int64_t i = 0; i < n; i++) {                                                                     \
-            const wide r = (wide)((wide)A * (wide)B);                                                         \
-            const type kept = (type)r;                                                                        \
-            wrong = (wide)(wrong | (wide)(r ^ (wide)kept));                                                   \
-            out[i] = kept;                                                                                    \
-        }                                                                                                     \
-        return wrong != 0;                                                                                    \
+#define PRODUCT_FN(shape, A, B, name, type, wide)                                     \
+    static bool name##_##shape(const void *pa, const void *pb, void *pout, int64_t n) \
+    {                                                                                 \
+        const type *a = pa;                                                           \
+        const type *b = pb;                                                           \
+        type *out = pout;                                                             \
+        const type scalar_a = a[0];                                                   \
+        const type scalar_b = b[0];                                                   \
+        (void)scalar_a;                                                               \
+        (void)scalar_b;                                                               \
+        wide wrong = 0;                                                               \
+        for (int64_t i = 0; i < n; i++) {                                             \
+            const wide r = (wide)((wide)A * (wide)B);                                 \
+            const type kept = (type)r;                                                \
+            wrong = (wide)(wrong | (wide)(r ^ (wide)kept));                           \
+            out[i] = kept;                                                            \
+        }                                                                             \
+        return wrong != 0;                                                            \
     }
 
 /* 64-bit products have no wider lane: look at the sizes first, multiply without a check when they allow it. */
-#define PRODUCT64_FN(shape, A, B, name, type, utype, BITS)                                                     \
-    static bool name##_##shape(const void *pa, const void *pb, void *pout, int64_t n)                         \
-    {                                                                                                         \
-        const type *a = pa;                                                                                   \
-        const type *b = pb;                                                                                   \
-        type *out = pout;                                                                                     \
-        const type scalar_a = a[0];                                                                           \
-        const type scalar_b = b[0];                                                                           \
-        (void)scalar_a;                                                                                       \
-        (void)scalar_b;                                                                                       \
-        utype a_bits = 0;                                                                                     \
-        utype b_bits = 0;                                                                                     \
-        for (int64_t i = 0; i < n; i++) {                                                                     \
-            const type x = A;                                                                                 \
-            const type y = B;                                                                                 \
-            a_bits |= BITS(x);                                                                                \
-            b_bits |= BITS(y);                                                                                \
-        }                                                                                                     \
-        const int32_t width = (64 - gar_clz64(a_bits | 1)) + (64 - gar_clz64(b_bits | 1));                    \
-        if (width <= 62) {                                                                                    \
-            for (int64_t i = 0; i < n; i++) {                                                                 \
-                out[i] = (type)((utype)A * (utype)B);                                                         \
-            }                                                                                                 \
-            return false;                                                                                     \
-        }                                                                                                     \
-        bool wrong = false;                                                                                   \
-        for (int64_t i = 0; i < n; i++) {                                                                     \
-            type r;                                                                                           \
-            wrong |= __builtin_mul_overflow(A, B, &r);                                                        \
-            out[i] = r;                                                                                       \
-        }                                                                                                     \
-        return wrong;                                                                                         \
+#define PRODUCT64_FN(shape, A, B, name, type, utype, BITS)                                 \
+    static bool name##_##shape(const void *pa, const void *pb, void *pout, int64_t n)      \
+    {                                                                                      \
+        const type *a = pa;                                                                \
+        const type *b = pb;                                                                \
+        type *out = pout;                                                                  \
+        const type scalar_a = a[0];                                                        \
+        const type scalar_b = b[0];                                                        \
+        (void)scalar_a;                                                                    \
+        (void)scalar_b;                                                                    \
+        utype a_bits = 0;                                                                  \
+        utype b_bits = 0;                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                  \
+            const type x = A;                                                              \
+            const type y = B;                                                              \
+            a_bits |= BITS(x);                                                             \
+            b_bits |= BITS(y);                                                             \
+        }                                                                                  \
+        const int32_t width = (64 - gar_clz64(a_bits | 1)) + (64 - gar_clz64(b_bits | 1)); \
+        if (width <= 62) {                                                                 \
+            for (int64_t i = 0; i < n; i++) {                                              \
+                out[i] = (type)((utype)A * (utype)B);                                      \
+            }                                                                              \
+            return false;                                                                  \
+        }                                                                                  \
+        bool wrong = false;                                                                \
+        for (int64_t i = 0; i < n; i++) {                                                  \
+            type r;                                                                        \
+            wrong |= __builtin_mul_overflow(A, B, &r);                                     \
+            out[i] = r;                                                                    \
+        }                                                                                  \
+        return wrong;                                                                      \
     }
 
-#define FLOAT_FN(shape, A, B, name, type, op)                                                                  \
-    static bool name##_##shape(const void *pa, const void *pb, void *pout, int64_t n)                         \
-    {                                                                                                         \
-        const type *a = pa;                                                                                   \
-        const type *b = pb;                                                                                   \
-        type *out = pout;                                                                                     \
-        const type scalar_a = a[0];                                                                           \
-        const type scalar_b = b[0];                                                                           \
-        (void)scalar_a;                                                                                       \
-        (void)scalar_b;                                                                                       \
-        for (int64_t i = 0; i < n; i++) {                                                                     \
-            out[i] = A op B;                                                                                  \
-        }                                                                                                     \
-        return false;                                                                                         \
+#define FLOAT_FN(shape, A, B, name, type, op)                                         \
+    static bool name##_##shape(const void *pa, const void *pb, void *pout, int64_t n) \
+    {                                                                                 \
+        const type *a = pa;                                                           \
+        const type *b = pb;                                                           \
+        type *out = pout;                                                             \
+        const type scalar_a = a[0];                                                   \
+        const type scalar_b = b[0];                                                   \
+        (void)scalar_a;                                                               \
+        (void)scalar_b;                                                               \
+        for (int64_t i = 0; i < n; i++) {                                             \
+            out[i] = A op B;                                                          \
+        }                                                                             \
+        return false;                                                                 \
     }
 
-#define SIGNED_LANE(tag, type, utype)                                                  \
-    SHAPES(SUM_FN, add_##tag, type, utype, +, (x ^ r) & (y ^ r))                       \
+#define SIGNED_LANE(tag, type, utype)                            \
+    SHAPES(SUM_FN, add_##tag, type, utype, +, (x ^ r) & (y ^ r)) \
     SHAPES(SUM_FN, sub_##tag, type, utype, -, (x ^ y) & (x ^ r))
-#define UNSIGNED_LANE(tag, type)                                                       \
-    SHAPES(SUM_FN, add_##tag, type, type, +, (x & y) | ((x | y) & ~r))                 \
+#define UNSIGNED_LANE(tag, type)                                       \
+    SHAPES(SUM_FN, add_##tag, type, type, +, (x & y) | ((x | y) & ~r)) \
     SHAPES(SUM_FN, sub_##tag, type, type, -, (~x & y) | ((~x | y) & r))
-#define FLOAT_LANE(tag, type)                                                          \
-    SHAPES(FLOAT_FN, add_##tag, type, +)                                               \
-    SHAPES(FLOAT_FN, sub_##tag, type, -)                                               \
-    SHAPES(FLOAT_FN, mul_##tag, type, *)                                               \
+#define FLOAT_LANE(tag, type)            \
+    SHAPES(FLOAT_FN, add_##tag, type, +) \
+    SHAPES(FLOAT_FN, sub_##tag, type, -) \
+    SHAPES(FLOAT_FN, mul_##tag, type, *) \
     SHAPES(FLOAT_FN, div_##tag, type, /)
-#define SIGNED_BITS(v) ((uint64_t)((v) ^ ((v) >> 63)))
+#define SIGNED_BITS(v)   ((uint64_t)((v) ^ ((v) >> 63)))
 #define UNSIGNED_BITS(v) (v)
 
 SIGNED_LANE(i8, int8_t, uint8_t)
@@ -137,16 +137,16 @@ SHAPES(PRODUCT64_FN, mul_u64, uint64_t, uint64_t, UNSIGNED_BITS)
 FLOAT_LANE(f32, float)
 FLOAT_LANE(f64, double)
 
-#define MUL_UNCHECKED_FN(shape, A, B, name)                                                                    \
-    static void name##_##shape(const int64_t *a, const int64_t *b, int64_t *out, int64_t n)                   \
-    {                                                                                                         \
-        const int64_t scalar_a = a[0];                                                                        \
-        const int64_t scalar_b = b[0];                                                                        \
-        (void)scalar_a;                                                                                       \
-        (void)scalar_b;                                                                                       \
-        for (int64_t i = 0; i < n; i++) {                                                                     \
-            out[i] = (int64_t)((uint64_t)A * (uint64_t)B);                                                    \
-        }                                                                                                     \
+#define MUL_UNCHECKED_FN(shape, A, B, name)                                                 \
+    static void name##_##shape(const int64_t *a, const int64_t *b, int64_t *out, int64_t n) \
+    {                                                                                       \
+        const int64_t scalar_a = a[0];                                                      \
+        const int64_t scalar_b = b[0];                                                      \
+        (void)scalar_a;                                                                     \
+        (void)scalar_b;                                                                     \
+        for (int64_t i = 0; i < n; i++) {                                                   \
+            out[i] = (int64_t)((uint64_t)A * (uint64_t)B);                                  \
+        }                                                                                   \
     }
 SHAPES(MUL_UNCHECKED_FN, mul_unchecked)
 
@@ -174,39 +174,39 @@ GAR_INLINE uint64_t pack_bytes(const uint8_t *flags)
 #endif
 }
 
-#define COMPARE_FN(name, type, op, B, PREPARE)                                                                 \
-    static void name(const void *pa, const void *pb, uint64_t *bits, int64_t n)                               \
-    {                                                                                                         \
-        const type *a = pa;                                                                                   \
-        const type *b = pb;                                                                                   \
-        PREPARE                                                                                               \
-        int64_t i = 0;                                                                                        \
-        for (; i + 64 <= n; i += 64) {                                                                        \
-            uint8_t flags[64];                                                                                \
-            for (int64_t k = 0; k < 64; k++) {                                                                \
-                flags[k] = a[i + k] op B(i + k);                                                              \
-            }                                                                                                 \
-            bits[i >> 6] = pack_bytes(flags);                                                                 \
-        }                                                                                                     \
-        if (i < n) {                                                                                          \
-            uint64_t word = 0;                                                                                \
-            for (int64_t k = 0; i + k < n; k++) {                                                             \
-                word |= (uint64_t)(a[i + k] op B(i + k)) << k;                                                \
-            }                                                                                                 \
-            bits[i >> 6] = word;                                                                              \
-        }                                                                                                     \
+#define COMPARE_FN(name, type, op, B, PREPARE)                                  \
+    static void name(const void *pa, const void *pb, uint64_t *bits, int64_t n) \
+    {                                                                           \
+        const type *a = pa;                                                     \
+        const type *b = pb;                                                     \
+        PREPARE                                                                 \
+        int64_t i = 0;                                                          \
+        for (; i + 64 <= n; i += 64) {                                          \
+            uint8_t flags[64];                                                  \
+            for (int64_t k = 0; k < 64; k++) {                                  \
+                flags[k] = a[i + k] op B(i + k);                                \
+            }                                                                   \
+            bits[i >> 6] = pack_bytes(flags);                                   \
+        }                                                                       \
+        if (i < n) {                                                            \
+            uint64_t word = 0;                                                  \
+            for (int64_t k = 0; i + k < n; k++) {                               \
+                word |= (uint64_t)(a[i + k] op B(i + k)) << k;                  \
+            }                                                                   \
+            bits[i >> 6] = word;                                                \
+        }                                                                       \
     }
 
 #define VECTOR_B(k) b[k]
 #define SCALAR_B(k) scalar_b
-#define COMPARE_LANE(tag, type)                                                        \
-    COMPARE_FN(eq_##tag##_vv, type, ==, VECTOR_B, )                                    \
-    COMPARE_FN(lt_##tag##_vv, type, <, VECTOR_B, )                                     \
-    COMPARE_FN(le_##tag##_vv, type, <=, VECTOR_B, )                                    \
-    COMPARE_FN(eq_##tag##_vs, type, ==, SCALAR_B, const type scalar_b = b[0];)         \
-    COMPARE_FN(lt_##tag##_vs, type, <, SCALAR_B, const type scalar_b = b[0];)          \
-    COMPARE_FN(le_##tag##_vs, type, <=, SCALAR_B, const type scalar_b = b[0];)         \
-    COMPARE_FN(gt_##tag##_vs, type, >, SCALAR_B, const type scalar_b = b[0];)          \
+#define COMPARE_LANE(tag, type)                                                \
+    COMPARE_FN(eq_##tag##_vv, type, ==, VECTOR_B, )                            \
+    COMPARE_FN(lt_##tag##_vv, type, <, VECTOR_B, )                             \
+    COMPARE_FN(le_##tag##_vv, type, <=, VECTOR_B, )                            \
+    COMPARE_FN(eq_##tag##_vs, type, ==, SCALAR_B, const type scalar_b = b[0];) \
+    COMPARE_FN(lt_##tag##_vs, type, <, SCALAR_B, const type scalar_b = b[0];)  \
+    COMPARE_FN(le_##tag##_vs, type, <=, SCALAR_B, const type scalar_b = b[0];) \
+    COMPARE_FN(gt_##tag##_vs, type, >, SCALAR_B, const type scalar_b = b[0];)  \
     COMPARE_FN(ge_##tag##_vs, type, >=, SCALAR_B, const type scalar_b = b[0];)
 
 COMPARE_LANE(i8, int8_t)
@@ -220,30 +220,30 @@ COMPARE_LANE(u64, uint64_t)
 COMPARE_LANE(f32, float)
 COMPARE_LANE(f64, double)
 
-#define BETWEEN_FN(name, type, utype)                                                                          \
-    static void name(const type *a, type low, type high, uint64_t *bits, int64_t n)                           \
-    {                                                                                                         \
-        if (low > high) {                                                                                     \
-            memset(bits, 0, (size_t)((n + 63) / 64) * 8);                                                     \
-            return;                                                                                           \
-        }                                                                                                     \
-        const utype first = (utype)low;                                                                       \
-        const utype span = (utype)((utype)high - first);                                                      \
-        int64_t i = 0;                                                                                        \
-        for (; i + 64 <= n; i += 64) {                                                                        \
-            uint8_t flags[64];                                                                                \
-            for (int64_t k = 0; k < 64; k++) {                                                                \
-                flags[k] = (utype)((utype)a[i + k] - first) <= span;                                          \
-            }                                                                                                 \
-            bits[i >> 6] = pack_bytes(flags);                                                                 \
-        }                                                                                                     \
-        if (i < n) {                                                                                          \
-            uint64_t word = 0;                                                                                \
-            for (int64_t k = 0; i + k < n; k++) {                                                             \
-                word |= (uint64_t)((utype)((utype)a[i + k] - first) <= span) << k;                            \
-            }                                                                                                 \
-            bits[i >> 6] = word;                                                                              \
-        }                                                                                                     \
+#define BETWEEN_FN(name, type, utype)                                               \
+    static void name(const type *a, type low, type high, uint64_t *bits, int64_t n) \
+    {                                                                               \
+        if (low > high) {                                                           \
+            memset(bits, 0, (size_t)((n + 63) / 64) * 8);                           \
+            return;                                                                 \
+        }                                                                           \
+        const utype first = (utype)low;                                             \
+        const utype span = (utype)((utype)high - first);                            \
+        int64_t i = 0;                                                              \
+        for (; i + 64 <= n; i += 64) {                                              \
+            uint8_t flags[64];                                                      \
+            for (int64_t k = 0; k < 64; k++) {                                      \
+                flags[k] = (utype)((utype)a[i + k] - first) <= span;                \
+            }                                                                       \
+            bits[i >> 6] = pack_bytes(flags);                                       \
+        }                                                                           \
+        if (i < n) {                                                                \
+            uint64_t word = 0;                                                      \
+            for (int64_t k = 0; i + k < n; k++) {                                   \
+                word |= (uint64_t)((utype)((utype)a[i + k] - first) <= span) << k;  \
+            }                                                                       \
+            bits[i >> 6] = word;                                                    \
+        }                                                                           \
     }
 BETWEEN_FN(between_i32, int32_t, uint32_t)
 BETWEEN_FN(between_i64, int64_t, uint64_t)
@@ -294,7 +294,8 @@ static int64_t select_rows(const uint64_t *bits, int64_t n, const uint32_t *rows
 #if defined(GAR_BODY_AVX512)
     for (int64_t i = 0; i < n; i += 16) {
         const __mmask16 mask = (__mmask16)(bits[i >> 6] >> (i & 63));
-        const __m512i chosen = _mm512_maskz_compress_epi32(mask, _mm512_maskz_loadu_epi32(mask, rows + i));
+        const __m512i chosen =
+            _mm512_maskz_compress_epi32(mask, _mm512_maskz_loadu_epi32(mask, rows + i));
         _mm512_storeu_si512(next, chosen);
         next += __builtin_popcount(mask);
     }
@@ -353,12 +354,12 @@ static uint64_t bound(const int64_t *in, int64_t n)
 
 /* --- gathers ------------------------------------------------------------------------------------------------------ */
 
-#define GATHER_FN(name, type)                                                                                  \
-    static void name(const type *values, const uint32_t *rows, type *out, int64_t n)                          \
-    {                                                                                                         \
-        for (int64_t i = 0; i < n; i++) {                                                                     \
-            out[i] = values[rows[i]];                                                                         \
-        }                                                                                                     \
+#define GATHER_FN(name, type)                                                        \
+    static void name(const type *values, const uint32_t *rows, type *out, int64_t n) \
+    {                                                                                \
+        for (int64_t i = 0; i < n; i++) {                                            \
+            out[i] = values[rows[i]];                                                \
+        }                                                                            \
     }
 GATHER_FN(gather8, uint8_t)
 GATHER_FN(gather16, uint16_t)
@@ -366,7 +367,8 @@ GATHER_FN(gather32_any, uint32_t)
 GATHER_FN(gather64_any, uint64_t)
 
 /* Tables of up to 32 or 16 entries lie in two registers and are looked up there. */
-static void gather32(const uint32_t *values, int64_t count, const uint32_t *rows, uint32_t *out, int64_t n)
+static void gather32(const uint32_t *values, int64_t count, const uint32_t *rows, uint32_t *out,
+                     int64_t n)
 {
     int64_t i = 0;
 #if defined(GAR_BODY_AVX512)
@@ -380,7 +382,8 @@ static void gather32(const uint32_t *values, int64_t count, const uint32_t *rows
         }
     } else {
         for (; i + 16 <= n; i += 16) {
-            _mm512_storeu_si512(out + i, _mm512_i32gather_epi32(_mm512_loadu_si512(rows + i), values, 4));
+            _mm512_storeu_si512(out + i,
+                                _mm512_i32gather_epi32(_mm512_loadu_si512(rows + i), values, 4));
         }
     }
 #else
@@ -389,7 +392,8 @@ static void gather32(const uint32_t *values, int64_t count, const uint32_t *rows
     gather32_any(values, rows + i, out + i, n - i);
 }
 
-static void gather64(const uint64_t *values, int64_t count, const uint32_t *rows, uint64_t *out, int64_t n)
+static void gather64(const uint64_t *values, int64_t count, const uint32_t *rows, uint64_t *out,
+                     int64_t n)
 {
     int64_t i = 0;
 #if defined(GAR_BODY_AVX512)
@@ -398,7 +402,8 @@ static void gather64(const uint64_t *values, int64_t count, const uint32_t *rows
         const __m512i low = _mm512_maskz_loadu_epi64((__mmask8)mask, values);
         const __m512i high = _mm512_maskz_loadu_epi64((__mmask8)(mask >> 8), values + 8);
         for (; i + 8 <= n; i += 8) {
-            const __m512i at = _mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)(const void *)(rows + i)));
+            const __m512i at = _mm512_cvtepu32_epi64(
+                _mm256_loadu_si256((const __m256i *)(const void *)(rows + i)));
             _mm512_storeu_si512(out + i, _mm512_permutex2var_epi64(low, at, high));
         }
     } else {
@@ -434,7 +439,8 @@ static void gather_flags(const uint8_t *flags, const uint32_t *rows, uint64_t *b
 
 #if defined(GAR_BODY_AVX512)
 /* Up to 512 flags as bits of one register; rows are a multiple of 64. */
-static void gather_few_flags(const uint8_t *flags, int64_t count, const uint32_t *rows, uint64_t *bits, int64_t n)
+static void gather_few_flags(const uint8_t *flags, int64_t count, const uint32_t *rows,
+                             uint64_t *bits, int64_t n)
 {
     uint64_t words[8] = {0};
     for (int64_t i = 0; i < count; i++) {
@@ -456,7 +462,8 @@ static void gather_few_flags(const uint8_t *flags, int64_t count, const uint32_t
 }
 #endif
 
-static void gather_bits(const uint8_t *flags, int64_t count, const uint32_t *rows, uint64_t *bits, int64_t n)
+static void gather_bits(const uint8_t *flags, int64_t count, const uint32_t *rows, uint64_t *bits,
+                        int64_t n)
 {
     int64_t i = 0;
 #if defined(GAR_BODY_AVX512)
@@ -472,24 +479,24 @@ static void gather_bits(const uint8_t *flags, int64_t count, const uint32_t *row
 
 /* --- widths ------------------------------------------------------------------------------------------------------- */
 
-#define WIDTH_FN(tag, type)                                                                                    \
-    static void to_i64_##tag(const void *pin, int64_t *out, int64_t n)                                        \
-    {                                                                                                         \
-        const type *in = pin;                                                                                 \
-        for (int64_t i = 0; i < n; i++) {                                                                     \
-            out[i] = (int64_t)in[i];                                                                          \
-        }                                                                                                     \
-    }                                                                                                         \
-    static bool from_i64_##tag(const int64_t *in, void *pout, int64_t n)                                      \
-    {                                                                                                         \
-        type *out = pout;                                                                                     \
-        int64_t lost = 0;                                                                                     \
-        for (int64_t i = 0; i < n; i++) {                                                                     \
-            const type kept = (type)in[i];                                                                    \
-            lost |= in[i] ^ (int64_t)kept;                                                                    \
-            out[i] = kept;                                                                                    \
-        }                                                                                                     \
-        return lost != 0;                                                                                     \
+#define WIDTH_FN(tag, type)                                              \
+    static void to_i64_##tag(const void *pin, int64_t *out, int64_t n)   \
+    {                                                                    \
+        const type *in = pin;                                            \
+        for (int64_t i = 0; i < n; i++) {                                \
+            out[i] = (int64_t)in[i];                                     \
+        }                                                                \
+    }                                                                    \
+    static bool from_i64_##tag(const int64_t *in, void *pout, int64_t n) \
+    {                                                                    \
+        type *out = pout;                                                \
+        int64_t lost = 0;                                                \
+        for (int64_t i = 0; i < n; i++) {                                \
+            const type kept = (type)in[i];                               \
+            lost |= in[i] ^ (int64_t)kept;                               \
+            out[i] = kept;                                               \
+        }                                                                \
+        return lost != 0;                                                \
     }
 WIDTH_FN(i8, int8_t)
 WIDTH_FN(i16, int16_t)
@@ -501,8 +508,8 @@ WIDTH_FN(u32, uint32_t)
 /* --- texts -------------------------------------------------------------------------------------------------------- */
 
 /* Pairs of words, as views are: bit i = pairs[i] is (low, high) where masked bits count. */
-static void equal_pairs(const uint64_t *pairs, uint64_t low, uint64_t low_mask, uint64_t high, uint64_t high_mask,
-                        uint64_t *bits, int64_t n)
+static void equal_pairs(const uint64_t *pairs, uint64_t low, uint64_t low_mask, uint64_t high,
+                        uint64_t high_mask, uint64_t *bits, int64_t n)
 {
     int64_t i = 0;
     low &= low_mask;
@@ -540,7 +547,8 @@ static void equal_pairs(const uint64_t *pairs, uint64_t low, uint64_t low_mask, 
 }
 
 /* First place of a part of at least two bytes: places where its first and last byte stand at the right distance are looked at. */
-static int64_t find_part(const uint8_t *text, int64_t bytes, const uint8_t *part, int64_t part_bytes)
+static int64_t find_part(const uint8_t *text, int64_t bytes, const uint8_t *part,
+                         int64_t part_bytes)
 {
     const int64_t places = bytes - part_bytes + 1;
     int64_t i = 0;
@@ -551,7 +559,8 @@ static int64_t find_part(const uint8_t *text, int64_t bytes, const uint8_t *part
         const uint64_t left = places - i >= 64 ? UINT64_MAX : (UINT64_C(1) << (places - i)) - 1;
         const __m512i a = _mm512_maskz_loadu_epi8(left, text + i);
         const __m512i b = _mm512_maskz_loadu_epi8(left, text + i + part_bytes - 1);
-        uint64_t hits = _mm512_mask_cmpeq_epi8_mask(_mm512_cmpeq_epi8_mask(a, first), b, last) & left;
+        uint64_t hits =
+            _mm512_mask_cmpeq_epi8_mask(_mm512_cmpeq_epi8_mask(a, first), b, last) & left;
         while (hits != 0) {
             const int64_t at = i + gar_ctz64(hits);
             if (memcmp(text + at + 1, part + 1, (size_t)part_bytes - 2) == 0) {
@@ -566,8 +575,10 @@ static int64_t find_part(const uint8_t *text, int64_t bytes, const uint8_t *part
     const __m256i last = _mm256_set1_epi8((char)part[part_bytes - 1]);
     for (; i + 32 <= places; i += 32) {
         const __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)(text + i));
-        const __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(text + i + part_bytes - 1));
-        const __m256i both = _mm256_and_si256(_mm256_cmpeq_epi8(a, first), _mm256_cmpeq_epi8(b, last));
+        const __m256i b =
+            _mm256_loadu_si256((const __m256i *)(const void *)(text + i + part_bytes - 1));
+        const __m256i both =
+            _mm256_and_si256(_mm256_cmpeq_epi8(a, first), _mm256_cmpeq_epi8(b, last));
         uint32_t hits = (uint32_t)_mm256_movemask_epi8(both);
         while (hits != 0) {
             const int64_t at = i + gar_ctz64(hits);
@@ -603,7 +614,8 @@ GAR_INLINE uint64_t flip_eight(uint64_t x, uint64_t first)
     return x ^ ((~x & (from_first ^ from_behind) & (0x80 * ones)) >> 2);
 }
 
-static bool flip_case(const uint8_t *GAR_RESTRICT text, uint8_t *GAR_RESTRICT out, int64_t bytes, uint8_t first)
+static bool flip_case(const uint8_t *GAR_RESTRICT text, uint8_t *GAR_RESTRICT out, int64_t bytes,
+                      uint8_t first)
 {
     uint64_t high = 0;
     int64_t i = 0;
@@ -628,12 +640,12 @@ static bool flip_case(const uint8_t *GAR_RESTRICT text, uint8_t *GAR_RESTRICT ou
 
 /* --- dates and doubles -------------------------------------------------------------------------------------------- */
 
-#define CIVIL_FN(name, member)                                                                                 \
-    static void name(const int32_t *days, int32_t *out, int64_t n)                                            \
-    {                                                                                                         \
-        for (int64_t i = 0; i < n; i++) {                                                                     \
-            out[i] = civil_of(days[i]).member;                                                                \
-        }                                                                                                     \
+#define CIVIL_FN(name, member)                                     \
+    static void name(const int32_t *days, int32_t *out, int64_t n) \
+    {                                                              \
+        for (int64_t i = 0; i < n; i++) {                          \
+            out[i] = civil_of(days[i]).member;                     \
+        }                                                          \
     }
 CIVIL_FN(civil_year, year)
 CIVIL_FN(civil_month, month)
@@ -681,28 +693,35 @@ static void i64_to_double(const int64_t *in, double *out, int64_t n)
 
 /* --- the table ---------------------------------------------------------------------------------------------------- */
 
-#define ARITH_ROW(op)                                                                                          \
-    {                                                                                                         \
-        [GAR_LANE_I8] = {op##_i8_vv, op##_i8_vs, op##_i8_sv},                                                 \
-        [GAR_LANE_I16] = {op##_i16_vv, op##_i16_vs, op##_i16_sv},                                             \
-        [GAR_LANE_I32] = {op##_i32_vv, op##_i32_vs, op##_i32_sv},                                             \
-        [GAR_LANE_I64] = {op##_i64_vv, op##_i64_vs, op##_i64_sv},                                             \
-        [GAR_LANE_U8] = {op##_u8_vv, op##_u8_vs, op##_u8_sv},                                                 \
-        [GAR_LANE_U16] = {op##_u16_vv, op##_u16_vs, op##_u16_sv},                                             \
-        [GAR_LANE_U32] = {op##_u32_vv, op##_u32_vs, op##_u32_sv},                                             \
-        [GAR_LANE_U64] = {op##_u64_vv, op##_u64_vs, op##_u64_sv},                                             \
-        [GAR_LANE_F32] = {op##_f32_vv, op##_f32_vs, op##_f32_sv},                                             \
-        [GAR_LANE_F64] = {op##_f64_vv, op##_f64_vs, op##_f64_sv},                                             \
+#define ARITH_ROW(op)                                             \
+    {                                                             \
+        [GAR_LANE_I8] = {op##_i8_vv, op##_i8_vs, op##_i8_sv},     \
+        [GAR_LANE_I16] = {op##_i16_vv, op##_i16_vs, op##_i16_sv}, \
+        [GAR_LANE_I32] = {op##_i32_vv, op##_i32_vs, op##_i32_sv}, \
+        [GAR_LANE_I64] = {op##_i64_vv, op##_i64_vs, op##_i64_sv}, \
+        [GAR_LANE_U8] = {op##_u8_vv, op##_u8_vs, op##_u8_sv},     \
+        [GAR_LANE_U16] = {op##_u16_vv, op##_u16_vs, op##_u16_sv}, \
+        [GAR_LANE_U32] = {op##_u32_vv, op##_u32_vs, op##_u32_sv}, \
+        [GAR_LANE_U64] = {op##_u64_vv, op##_u64_vs, op##_u64_sv}, \
+        [GAR_LANE_F32] = {op##_f32_vv, op##_f32_vs, op##_f32_sv}, \
+        [GAR_LANE_F64] = {op##_f64_vv, op##_f64_vs, op##_f64_sv}, \
     }
-#define COMPARE_ROW(op, SECOND)                                                                                \
-    {                                                                                                         \
-        [GAR_LANE_I8] = SECOND(op, i8), [GAR_LANE_I16] = SECOND(op, i16), [GAR_LANE_I32] = SECOND(op, i32),   \
-        [GAR_LANE_I64] = SECOND(op, i64), [GAR_LANE_U8] = SECOND(op, u8), [GAR_LANE_U16] = SECOND(op, u16),   \
-        [GAR_LANE_U32] = SECOND(op, u32), [GAR_LANE_U64] = SECOND(op, u64), [GAR_LANE_F32] = SECOND(op, f32), \
-        [GAR_LANE_F64] = SECOND(op, f64),                                                                     \
+#define COMPARE_ROW(op, SECOND)                                             \
+    {                                                                       \
+        [GAR_LANE_I8] = SECOND(op, i8), [GAR_LANE_I16] = SECOND(op, i16),   \
+        [GAR_LANE_I32] = SECOND(op, i32), [GAR_LANE_I64] = SECOND(op, i64), \
+        [GAR_LANE_U8] = SECOND(op, u8), [GAR_LANE_U16] = SECOND(op, u16),   \
+        [GAR_LANE_U32] = SECOND(op, u32), [GAR_LANE_U64] = SECOND(op, u64), \
+        [GAR_LANE_F32] = SECOND(op, f32), [GAR_LANE_F64] = SECOND(op, f64), \
     }
-#define BOTH_SHAPES(op, tag) {op##_##tag##_vv, op##_##tag##_vs}
-#define SCALAR_SHAPE(op, tag) {NULL, op##_##tag##_vs}
+#define BOTH_SHAPES(op, tag)             \
+    {                                    \
+        op##_##tag##_vv, op##_##tag##_vs \
+    }
+#define SCALAR_SHAPE(op, tag) \
+    {                         \
+        NULL, op##_##tag##_vs \
+    }
 
 const struct gar_vector_kernels GAR_BODY_TABLE = {
     .isa = GAR_BODY_ISA,
