@@ -164,10 +164,11 @@ GAR_MUST_USE enum gar_status gar_bound_join_range(struct gar_binder *binder, str
                                                   struct gar_bound *b, struct gar_bound **out,
                                                   struct gar_error *err);
 /* The same for every AND in the tree. */
-GAR_MUST_USE enum gar_status gar_bound_join_ranges(struct gar_binder *binder, struct gar_bound **node,
-                                                   struct gar_error *err);
-enum gar_status gar_run_range(struct gar_eval *eval, const struct gar_instr *instr, struct gar_reg **args,
-                              struct gar_reg *out, int64_t n, struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_bound_join_ranges(struct gar_binder *binder,
+                                                   struct gar_bound **node, struct gar_error *err);
+enum gar_status gar_run_range(struct gar_eval *eval, const struct gar_instr *instr,
+                              struct gar_reg **args, struct gar_reg *out, int64_t n,
+                              struct gar_error *err);
 
 /* --- eval.c --- */
 

@@ -50,7 +50,8 @@ int64_t gar_ticks_day(enum gar_time_unit unit, const struct gar_zone *zone, int6
 int64_t gar_days_trunc(enum gar_trunc_unit to, int64_t days);
 /* The first instant of a day by the local clock: midnight, or the change of a clock that skips it. False if that leaves the
  * range. */
-bool gar_ticks_from_day(enum gar_time_unit unit, const struct gar_zone *zone, int64_t days, int64_t *out);
+bool gar_ticks_from_day(enum gar_time_unit unit, const struct gar_zone *zone, int64_t days,
+                        int64_t *out);
 /* Start of the unit by the local clock, as an instant. False if that leaves the range. */
 bool gar_ticks_trunc(enum gar_trunc_unit to, enum gar_time_unit unit, const struct gar_zone *zone,
                      int64_t ticks, int64_t *out);
