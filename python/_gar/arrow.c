@@ -1075,6 +1075,11 @@ static PyObject *schema_types(PyObject *module, PyObject *obj)
         Py_XDECREF(capsule);
         return NULL;
     }
+    if (schema->release == NULL || (schema->n_children > 0 && schema->children == NULL)) {
+        Py_DECREF(capsule);
+        return raise_text(state, GAR_ERR_FORMAT,
+                          "an Arrow schema that was released or lacks its children");
+    }
     PyObject *result = NULL;
     if (schema->format != NULL && strcmp(schema->format, "+s") == 0) {
         result = PyList_New(0);

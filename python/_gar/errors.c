@@ -191,7 +191,7 @@ void prefix_error(const char *name)
                           ? PyTuple_GetItem(args, 0)
                           : NULL;
     if (first != NULL && PyUnicode_Check(first)) {
-        PyObject *text = PyUnicode_FromFormat("column '%s': %U", name, first);
+        PyObject *text = PyUnicode_FromFormat("column '%s': %U", name != NULL ? name : "", first);
         PyObject *tuple = text != NULL ? PyTuple_Pack(1, text) : NULL;
         if (tuple != NULL) {
             (void)PyObject_SetAttrString(value, "args", tuple);

@@ -86,8 +86,7 @@ static PyObject *result_next(PyObject *self)
         r->is_done = true;
         return NULL;
     }
-    if (status < 0) {
-        r->is_done = true;
+    if (status < 0) { /* later calls report it again: a cut result never looks complete */
         return raise_error(r->state, status, &err);
     }
     if (!copy_schema(&r->schema, NULL, &schema)) {

@@ -602,3 +602,10 @@ def test_interrupt_is_seen_during_conversion():
 
 def test_iter_rows_crosses_its_pieces():
     assert [row["id"] for row in gar.range(1500).iter_rows()] == list(range(1500))
+
+
+def test_a_failed_result_never_looks_complete():
+    result = gar.from_pydict({"s": ["1", "x"]}).select(col("s").cast("int64"))._run()
+    for _ in range(2):
+        with pytest.raises(gar.GarError, match="'x'"):
+            list(result)
