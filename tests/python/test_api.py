@@ -11,6 +11,7 @@ import threading
 import time
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import gar
@@ -273,6 +274,7 @@ def test_running():
     assert batch.to_pylist()[0] == {"a": 1, "b": "x", "c": 0.5}
     assert batch.get_column("b").to_pylist() == ["x", "y", "x"]
     assert batch.schema() == df.schema()
+    assert all(isinstance(b, pa.RecordBatch) for b in df.to_arrow_iter())
     assert sum(b.num_rows for b in df.to_arrow_iter()) == 4
     assert [b.num_rows for b in gar.range(10).into_batches(4).to_arrow_iter()] == [4, 4, 2]
     assert df.repartition(5).into_partitions(2).num_partitions() == 1
