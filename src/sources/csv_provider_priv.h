@@ -8,8 +8,9 @@
 #include "storage/byte_reader.h"
 #include "storage/paths.h"
 
-/* Text of one unit: large enough to hide what a unit costs, small enough for the second-level cache's neighbourhood. */
-#define CSV_BLOCK_BYTES ((int64_t)1 << 20)
+/* Text of one unit: large enough to hide what a unit costs, small enough for the caches; with paddings and the rest of
+ * the block before just under 1 MiB, a size that the memory pool has. */
+#define CSV_BLOCK_BYTES (((int64_t)1 << 20) - 4096)
 /* First block of a scan with a limit. */
 #define CSV_FIRST_BLOCK_BYTES ((int64_t)64 << 10)
 
