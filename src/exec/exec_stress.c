@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many queries at once from several threads on shared pools: read to the end, dropped after some batches, cancelled by
+ * another thread. Run under ThreadSanitizer. */
+#include "exec/exec.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+
+enum { CALLERS = 4, ROUNDS = 60, ROWS = 20000, PLANS = 6 };
+
+/* A plan and the rows that it gives when nothing stops it. */
+struct known_plan {
+    struct gar_plan *plan;
+    int64_t rows;
+};
+
+struct shared {
+    struct gar_runtime *runtimes[2];
+    struct known_plan plans[PLANS];
+};
+
+struct caller {
+    struct shared *shared;
+    uint64_t random_state;
+    int64_t failures;
+};
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *state >> 17 ^ *state >> 41;
+}
+
+static struct gar_expr *col(const char *name)
+{
+    struct gar_expr *e = NULL;
+    assert_int_equal(gar_expr_new_column(name, &e, NULL), GAR_OK);
+    return e;
+}
+
+static struct gar_expr *int_literal(int64_t value)
+{
+    const struct gar_value v = {.type = gar_type_of(GAR_INT64), .is_valid = true, .i64 = value};
+    struct gar_expr *e = NULL;
+    assert_int_equal(gar_expr_new_literal(&v, &e, NULL), GAR_OK);
+    return e;
+}
+
+/* Takes over its arguments. */
+static struct gar_expr *call(const char *name, struct gar_expr *a, struct gar_expr *b,
+                             const char *alias)
+{
+    struct gar_expr *args[2] = {a, b};
+    struct gar_expr *e = NULL;
+    struct gar_expr *named = NULL;
+    assert_int_equal(gar_expr_new_call_by_name(name, args, b == NULL ? 1 : 2, &e, NULL), GAR_OK);
+    assert_int_equal(gar_expr_new_alias(e, alias, &named, NULL), GAR_OK);
+    gar_expr_unref(a);
+    gar_expr_unref(b);
+    gar_expr_unref(e);
+    return named;
+}
+
+static struct gar_plan *scan(int64_t rows)
+{
+    struct gar_scan_provider *provider = NULL;
+    struct gar_plan *plan = NULL;
+    assert_int_equal(gar_range_provider_new("i", 0, rows, 1, &provider, NULL), GAR_OK);
+    assert_int_equal(gar_plan_scan(provider, &plan, NULL), GAR_OK);
+    gar_scan_provider_unref(provider);
+    return plan;
+}
+
+/* i, and k = i % divisor. */
+static struct gar_plan *with_key(struct gar_plan *input, int64_t divisor)
+{
+    struct gar_expr *exprs[1] = {call("modulo", col("i"), int_literal(divisor), "k")};
+    struct gar_plan *plan = NULL;
+    assert_int_equal(gar_plan_with_columns(input, exprs, 1, &plan, NULL), GAR_OK);
+    gar_expr_unref(exprs[0]);
+    gar_plan_unref(input);
+    return plan;
+}
+
+static struct gar_plan *group(struct gar_plan *input)
+{
+    struct gar_expr *keys[1] = {col("k")};
+    struct gar_expr *aggs[2] = {call("sum", col("i"), NULL, "s"),
+                                call("count_distinct", col("i"), NULL, "d")};
+    struct gar_plan *plan = NULL;
+    assert_int_equal(gar_plan_aggregate(input, keys, 1, aggs, 2, &plan, NULL), GAR_OK);
+    gar_expr_unref(keys[0]);
+    gar_expr_unref(aggs[0]);
+    gar_expr_unref(aggs[1]);
+    gar_plan_unref(input);
+    return plan;
+}
+
+static struct gar_plan *distinct(struct gar_plan *input)
+{
+    struct gar_expr *keys[1] = {col("k")};
+    struct gar_plan *plan = NULL;
+    assert_int_equal(gar_plan_distinct(input, keys, 1, &plan, NULL), GAR_OK);
+    gar_expr_unref(keys[0]);
+    gar_plan_unref(input);
+    return plan;
+}
+
+static struct gar_plan *sort(struct gar_plan *input, int64_t limit)
+{
+    struct gar_expr *keys[2] = {col("k"), col("i")};
+    const bool descending[2] = {true, false};
+    const bool nulls_first[2] = {false, false};
+    struct gar_plan *plan = NULL;
+    assert_int_equal(gar_plan_sort(input, keys, descending, nulls_first, 2, limit, &plan, NULL),
+                     GAR_OK);
+    gar_expr_unref(keys[0]);
+    gar_expr_unref(keys[1]);
+    gar_plan_unref(input);
+    return plan;
+}
+
+static struct gar_plan *limit(struct gar_plan *input, int64_t offset, int64_t count)
+{
+    struct gar_plan *plan = NULL;
+    assert_int_equal(gar_plan_limit(input, offset, count, &plan, NULL), GAR_OK);
+    gar_plan_unref(input);
+    return plan;
+}
+
+static struct gar_plan *concat(struct gar_plan *a, struct gar_plan *b)
+{
+    struct gar_plan *inputs[2] = {a, b};
+    struct gar_plan *plan = NULL;
+    assert_int_equal(gar_plan_concat(inputs, 2, &plan, NULL), GAR_OK);
+    gar_plan_unref(a);
+    gar_plan_unref(b);
+    return plan;
+}
+
+static void make_plans(struct shared *shared)
+{
+    const struct known_plan plans[PLANS] = {
+        {with_key(scan(ROWS), 7), ROWS},
+        {group(with_key(scan(ROWS), 5000)), 5000},
+        {distinct(with_key(scan(ROWS), 1000)), 1000},
+        {sort(with_key(scan(ROWS), 3), -1), ROWS},
+        {limit(concat(sort(with_key(scan(ROWS), 11), 100), with_key(scan(ROWS), 2)), 50, 500), 500},
+        {limit(with_key(scan(INT64_C(1) << 40), 13), 3000, 200), 200},
+    };
+    memcpy(shared->plans, plans, sizeof plans);
+}
+
+struct canceller {
+    struct gar_cancel *cancel;
+    int64_t wait_ns;
+};
+
+static void *cancel_later(void *context)
+{
+    struct canceller *canceller = (struct canceller *)context;
+    (void)gar_cancel_sleep(NULL, canceller->wait_ns, NULL);
+    (void)gar_cancel_request(canceller->cancel, GAR_CANCEL_USER);
+    return NULL;
+}
+
+/* Read at most `batches`; *out_rows are those that came. */
+static enum gar_status read_batches(struct gar_stream *stream, int64_t batches, int64_t *out_rows)
+{
+    enum gar_status status = GAR_OK;
+    for (int64_t i = 0; i < batches && status == GAR_OK; i++) {
+        struct gar_batch *batch = NULL;
+        status = gar_stream_next(stream, NULL, &batch, NULL);
+        *out_rows += status == GAR_OK ? batch->rows : 0;
+        gar_batch_unref(batch);
+    }
+    return status;
+}
+
+static void run_query(struct caller *caller)
+{
+    const struct known_plan *known =
+        &caller->shared->plans[next_random(&caller->random_state) % PLANS];
+    const int64_t morsels[3] = {97, 1000, 131072};
+    const uint64_t how = next_random(&caller->random_state) % 4;
+    struct gar_cancel *cancel = NULL;
+    struct gar_stream *stream = NULL;
+    caller->failures += gar_cancel_new(INT64_MAX, &cancel, NULL) != GAR_OK;
+    const struct gar_exec_options options = {
+        .runtime = caller->shared->runtimes[next_random(&caller->random_state) % 2],
+        .memory = gar_memory_system(),
+        .cancel = cancel,
+        .morsel_rows = morsels[next_random(&caller->random_state) % 3],
+        .maintain_order = next_random(&caller->random_state) % 2 == 0,
+        .stream_batches = 2};
+    enum gar_status status = gar_exec_start(known->plan, &options, &stream, NULL);
+    int64_t rows = 0;
+    pthread_t thread = 0;
+    struct canceller canceller = {cancel, (int64_t)(next_random(&caller->random_state) % 3000000)};
+    const bool is_cancelled =
+        how == 0 && pthread_create(&thread, NULL, cancel_later, &canceller) == 0;
+    if (status == GAR_OK) {
+        status = read_batches(
+            stream, how == 1 ? (int64_t)(next_random(&caller->random_state) % 5) : INT64_MAX,
+            &rows);
+    }
+    if (how >= 2) {
+        caller->failures += status != GAR_EOF || rows != known->rows;
+    } else if (how == 0) {
+        caller->failures +=
+            !(status == GAR_ERR_CANCELLED || (status == GAR_EOF && rows == known->rows));
+    }
+    gar_stream_free(stream);
+    if (is_cancelled) {
+        (void)pthread_join(thread, NULL);
+    }
+    gar_cancel_unref(cancel);
+}
+
+static void *run_caller(void *context)
+{
+    for (int64_t i = 0; i < ROUNDS; i++) {
+        run_query((struct caller *)context);
+    }
+    return NULL;
+}
+
+static void test_queries_at_once(void **context)
+{
+    (void)context;
+    struct shared shared;
+    const struct gar_runtime_options first = {.compute_threads = 1, .io_threads = 1};
+    assert_int_equal(gar_runtime_new(&first, &shared.runtimes[0], NULL), GAR_OK);
+    gar_runtime_free(shared.runtimes[0]); /* what is made once for the process is there now */
+    const int64_t blocks = gar_alloc_live_blocks();
+    const int64_t bytes = gar_memory_system_live_bytes();
+    make_plans(&shared);
+    for (int32_t r = 0; r < 2; r++) {
+        const struct gar_runtime_options options = {.compute_threads = r == 0 ? 2 : 8,
+                                                    .io_threads = 2};
+        assert_int_equal(gar_runtime_new(&options, &shared.runtimes[r], NULL), GAR_OK);
+    }
+    struct caller callers[CALLERS];
+    pthread_t threads[CALLERS];
+    for (uint64_t i = 0; i < CALLERS; i++) {
+        callers[i] = (struct caller){&shared, i * 77 + 1, 0};
+        assert_int_equal(pthread_create(&threads[i], NULL, run_caller, &callers[i]), 0);
+    }
+    for (int64_t i = 0; i < CALLERS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(callers[i].failures, 0);
+    }
+    for (int32_t r = 0; r < 2; r++) {
+        gar_runtime_free(shared.runtimes[r]);
+    }
+    for (int64_t i = 0; i < PLANS; i++) {
+        gar_plan_unref(shared.plans[i].plan);
+    }
+    assert_int_equal(gar_memory_system_live_bytes(), bytes);
+    assert_int_equal(gar_alloc_live_blocks(), blocks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_queries_at_once)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
