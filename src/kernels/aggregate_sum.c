@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/int128.h"
 #include "kernels/aggregate_priv.h"
+#include "kernels/vector.h"
 
 struct sum_state {
     struct gar_aggregate head;
@@ -107,6 +108,43 @@ static enum gar_status add_total(struct sum_state *state, gar_i128 total, struct
     return add_i64(state, 0, (int64_t)total, err);
 }
 
+/* Up to this many groups are summed beside the state for a step. */
+#define FEW_GROUPS 64
+#define FEW_LANES  4
+/* Values up to this size cannot overflow 64 bits within one step. */
+#define FEW_BOUND ((uint64_t)INT64_MAX / GAR_FEED_ROWS)
+
+_Static_assert(GAR_FEED_ROWS == GAR_VECTOR_ROWS, "steps are vectors");
+
+/* Sums of few groups: adding to one place in memory again and again waits for itself each time, so that rows take
+ * turns with several places for each group. totals has `group_count` items. */
+static void sum_few_groups(const int64_t *values, const uint32_t *groups, int64_t count,
+                           int64_t group_count, int64_t *totals)
+{
+    int64_t lanes[FEW_LANES][FEW_GROUPS];
+    for (int32_t k = 0; k < FEW_LANES; k++) {
+        memset(lanes[k], 0, (size_t)group_count * sizeof lanes[k][0]);
+    }
+    int64_t i = 0;
+    for (; i + FEW_LANES <= count; i += FEW_LANES) {
+        for (int32_t k = 0; k < FEW_LANES; k++) {
+            lanes[k][groups[i + k]] += values[i + k];
+        }
+    }
+    for (; i < count; i++) {
+        lanes[0][groups[i]] += values[i];
+    }
+    for (int64_t g = 0; g < group_count; g++) {
+        totals[g] = lanes[0][g] + lanes[1][g] + lanes[2][g] + lanes[3][g];
+    }
+}
+
+/* Are there so many more values than groups that going over the groups once more does not show? */
+static bool has_few_groups(const struct sum_state *state, int64_t count)
+{
+    return state->head.groups <= FEW_GROUPS && count >= 4 * state->head.groups;
+}
+
 static enum gar_status step_i64(struct sum_state *state, const struct gar_feed *feed,
                                 struct gar_error *err)
 {
@@ -114,6 +152,15 @@ static enum gar_status step_i64(struct sum_state *state, const struct gar_feed *
     const uint32_t *groups = feed->groups;
     if (groups == NULL) {
         return add_total(state, total_i64(values, feed->count), err);
+    }
+    if (has_few_groups(state, feed->count) &&
+        gar_vector_kernels()->bound(values, feed->count) <= FEW_BOUND) {
+        int64_t totals[FEW_GROUPS];
+        sum_few_groups(values, groups, feed->count, state->head.groups, totals);
+        for (int64_t g = 0; g < state->head.groups; g++) {
+            GAR_TRY(add_i64(state, g, totals[g], err));
+        }
+        return GAR_OK;
     }
     int64_t *sums = (int64_t *)gar_aggregate_array_data(&state->sums);
     for (int64_t i = 0; i < feed->count; i++) {
@@ -141,6 +188,21 @@ static enum gar_status step_i128(struct sum_state *state, const struct gar_feed 
 {
     const gar_i128 *values = (const gar_i128 *)feed->values;
     const uint32_t *groups = feed->groups;
+    const bool is_simple = groups == NULL || has_few_groups(state, feed->count);
+    int64_t slim[GAR_FEED_ROWS];
+    uint64_t bound = 0;
+    if (is_simple && gar_vector_kernels()->narrow(values, slim, feed->count, &bound) &&
+        bound <= FEW_BOUND) {
+        if (groups == NULL) {
+            return add_i128(state, 0, total_i64(slim, feed->count), err);
+        }
+        int64_t totals[FEW_GROUPS];
+        sum_few_groups(slim, groups, feed->count, state->head.groups, totals);
+        for (int64_t g = 0; g < state->head.groups; g++) {
+            GAR_TRY(add_i128(state, g, totals[g], err));
+        }
+        return GAR_OK;
+    }
     gar_i128 *sums = (gar_i128 *)gar_aggregate_array_data(&state->sums);
     for (int64_t i = 0; i < feed->count; i++) {
         const int64_t g = groups != NULL ? groups[i] : 0;
