@@ -5,7 +5,7 @@
 
 #include "arrow/gather.h"
 #include "base/alloc.h"
-#include "exec/word_index.h"
+#include "kernels/word_index.h"
 
 enum {
     FIRST_SLOTS = 64,

@@ -161,13 +161,14 @@ struct gar_aggregate *gar_aggregate_new_count(void)
     return state;
 }
 
-static struct gar_aggregate *new_by_kind(const struct gar_aggregate_spec *spec)
+static struct gar_aggregate *new_by_kind(const struct gar_aggregate_spec *spec,
+                                         struct gar_memory *memory)
 {
     switch (spec->kind) {
     case GAR_AGGREGATE_COUNT:
     case GAR_AGGREGATE_COUNT_NULL:
     case GAR_AGGREGATE_COUNT_ALL: return gar_aggregate_new_count();
-    case GAR_AGGREGATE_COUNT_DISTINCT: return gar_aggregate_new_distinct(spec);
+    case GAR_AGGREGATE_COUNT_DISTINCT: return gar_aggregate_new_distinct(spec, memory);
     case GAR_AGGREGATE_SUM:
     case GAR_AGGREGATE_MEAN: return gar_aggregate_new_sum(spec);
     case GAR_AGGREGATE_PRODUCT: return gar_aggregate_new_product(spec);
@@ -219,7 +220,7 @@ enum gar_status gar_aggregate_new(const struct gar_aggregate_spec *spec, struct 
                              gar_aggregate_kind_name(spec->kind),
                              gar_type_text(spec->argument, text, (int64_t)sizeof text));
     }
-    struct gar_aggregate *state = new_by_kind(spec);
+    struct gar_aggregate *state = new_by_kind(spec, memory);
     if (state == NULL) {
         return gar_error_nomem(err, (int64_t)sizeof *state);
     }

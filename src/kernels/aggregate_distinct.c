@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* count_distinct: one set of (group, value) pairs for all groups.
  *
- * Values become two words: fixed-width types their (normalised) bytes, texts their view, whose second half is a place in
- * the heap when they are long. Entries lie densely in the order they came; the slots of an open-addressing table hold
- * entry numbers, so that growing moves no entries. Nothing holds a pointer. */
-#include <math.h>
-
+ * Values of one word (kernels/hash_rows.h) get a number, and pairs of group and number are looked
+ * up in a second index. Decimals of more than 18 digits and texts become two words: texts their
+ * view, whose second half is a place in the heap when they are long. Their entries lie densely in
+ * the order they came; the slots of an open-addressing table hold entry numbers, so that growing
+ * moves no entries. Nothing holds a pointer. */
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "kernels/aggregate_priv.h"
+#include "kernels/hash_rows.h"
+#include "kernels/word_index.h"
 
 struct distinct_entry {
     uint64_t key[2];
@@ -150,42 +152,18 @@ static enum gar_status insert(struct distinct_state *state, const struct candida
     return GAR_OK;
 }
 
-/* All NaN are one value, -0.0 is 0.0. */
-static uint64_t float_bits(double v)
-{
-    uint64_t bits = UINT64_C(0x7ff8000000000000);
-    if (v == v) {
-        v += 0.0;
-        memcpy(&bits, &v, sizeof bits);
-    }
-    return bits;
-}
-
 static void load_candidate(const struct gar_column *flat, int64_t row, struct candidate *c)
 {
-    c->key[1] = 0;
     c->far = NULL;
-    const uint8_t *values = (const uint8_t *)flat->values;
-    switch ((enum gar_type_id)flat->type.id) {
-    case GAR_BOOL: c->key[0] = gar_bit_get(values, flat->values_offset + row); return;
-    case GAR_FLOAT32: c->key[0] = float_bits((double)((const float *)flat->values)[row]); return;
-    case GAR_FLOAT64: c->key[0] = float_bits(((const double *)flat->values)[row]); return;
-    case GAR_STRING:
-    case GAR_BINARY: {
-        const struct gar_string_view *view = (const struct gar_string_view *)flat->values + row;
-        memcpy(c->key, view, sizeof c->key);
-        if (view->size > GAR_VIEW_INLINE_BYTES) {
-            c->far = gar_view_bytes(view, flat->data_pointers);
-            c->key[1] = 0;
-        }
+    if (!gar_type_is_text(flat->type)) {
+        memcpy(c->key, (const gar_i128 *)flat->values + row, sizeof c->key);
         return;
     }
-    default: {
-        const int32_t width = gar_type_width(flat->type);
-        c->key[0] = 0;
-        memcpy(c->key, values + row * width, (size_t)width);
-        return;
-    }
+    const struct gar_string_view *view = (const struct gar_string_view *)flat->values + row;
+    memcpy(c->key, view, sizeof c->key);
+    if (view->size > GAR_VIEW_INLINE_BYTES) {
+        c->far = gar_view_bytes(view, flat->data_pointers);
+        c->key[1] = 0;
     }
 }
 
@@ -329,13 +307,211 @@ static void distinct_free(struct gar_aggregate *head)
     gar_buffer_unref(state->heap);
 }
 
-struct gar_aggregate *gar_aggregate_new_distinct(const struct gar_aggregate_spec *spec)
+/* ---- values of one word ---- */
+
+/* A value gets a number, then a pair of group and number is looked for. While there is one group
+ * only, the numbers are all. */
+struct word_state {
+    struct gar_aggregate head;
+    struct gar_aggregate_array counts; /* int64_t per group, for pairs */
+    struct gar_word_index values;
+    struct gar_word_index pairs;
+    bool has_pairs;
+};
+
+static enum gar_status word_resize(struct gar_aggregate *head, int64_t groups,
+                                   struct gar_error *err)
+{
+    struct word_state *state = (struct word_state *)head;
+    return gar_aggregate_array_grow(&state->counts, head->memory, groups, (int64_t)sizeof(int64_t),
+                                    err);
+}
+
+static uint64_t pair_of(uint32_t group, uint32_t number)
+{
+    return ((uint64_t)group << 32) | number;
+}
+
+/* Add pairs of groups and numbers. */
+static enum gar_status add_pairs(struct word_state *state, const uint64_t *pairs, int64_t count,
+                                 struct gar_error *err)
+{
+    uint32_t found[GAR_WORD_INDEX_STEP];
+    const int64_t before = state->pairs.count;
+    GAR_TRY(gar_word_index_find(&state->pairs, pairs, count, found, err));
+    int64_t *counts = (int64_t *)gar_aggregate_array_data(&state->counts);
+    for (int64_t p = before; p < state->pairs.count; p++) {
+        counts[gar_word_index_key(&state->pairs, p) >> 32]++;
+    }
+    return GAR_OK;
+}
+
+/* From here on groups count: what was seen belongs to group 0. */
+static enum gar_status begin_pairs(struct word_state *state, struct gar_error *err)
+{
+    if (state->has_pairs) {
+        return GAR_OK;
+    }
+    state->has_pairs = true;
+    uint64_t pairs[GAR_WORD_INDEX_STEP];
+    for (int64_t at = 0; at < state->values.count; at += GAR_WORD_INDEX_STEP) {
+        const int64_t n = gar_min_i64(state->values.count - at, GAR_WORD_INDEX_STEP);
+        for (int64_t i = 0; i < n; i++) {
+            pairs[i] = pair_of(0, (uint32_t)(at + i));
+        }
+        GAR_TRY(add_pairs(state, pairs, n, err));
+    }
+    return GAR_OK;
+}
+
+/* Add values that are words already; groups NULL: of group 0. */
+static enum gar_status add_words(struct word_state *state, const uint64_t *words,
+                                 const uint32_t *groups, int64_t count, struct gar_error *err)
+{
+    uint32_t numbers[GAR_WORD_INDEX_STEP];
+    uint64_t pairs[GAR_WORD_INDEX_STEP];
+    if (groups != NULL) {
+        GAR_TRY(begin_pairs(state, err));
+    }
+    GAR_TRY(gar_word_index_find(&state->values, words, count, numbers, err));
+    if (!state->has_pairs) {
+        return GAR_OK;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        pairs[i] = pair_of(groups != NULL ? groups[i] : 0, numbers[i]);
+    }
+    return add_pairs(state, pairs, count, err);
+}
+
+static enum gar_status word_update(struct gar_aggregate *head, const uint32_t *groups,
+                                   const struct gar_column *argument, int64_t rows,
+                                   struct gar_error *err)
+{
+    struct word_state *state = (struct word_state *)head;
+    uint64_t words[GAR_WORD_INDEX_STEP];
+    uint32_t valid_groups[GAR_WORD_INDEX_STEP];
+    const bool has_nulls = gar_column_null_count(argument) > 0;
+    for (int64_t at = 0; at < rows; at += GAR_WORD_INDEX_STEP) {
+        int64_t n = gar_min_i64(rows - at, GAR_WORD_INDEX_STEP);
+        const uint32_t *step_groups = groups != NULL ? groups + at : NULL;
+        gar_key_load_words(argument, at, n, words);
+        if (has_nulls) {
+            int64_t valid = 0;
+            for (int64_t i = 0; i < n; i++) {
+                words[valid] = words[i];
+                valid_groups[valid] = groups != NULL ? groups[at + i] : 0;
+                valid += !gar_column_is_null(argument, at + i);
+            }
+            n = valid;
+            step_groups = groups != NULL ? valid_groups : NULL;
+        }
+        GAR_TRY(add_words(state, words, step_groups, n, err));
+    }
+    return GAR_OK;
+}
+
+/* The pairs of the other state whose group is in the map (UINT32_MAX: it is not). */
+static enum gar_status combine_pairs(struct word_state *state, const struct word_state *from,
+                                     const uint32_t *map, struct gar_error *err)
+{
+    uint64_t words[GAR_WORD_INDEX_STEP];
+    uint32_t groups[GAR_WORD_INDEX_STEP];
+    int64_t n = 0;
+    const int64_t count = from->has_pairs ? from->pairs.count : from->values.count;
+    for (int64_t i = 0; i < count; i++) {
+        const uint64_t pair =
+            from->has_pairs ? gar_word_index_key(&from->pairs, i) : (uint64_t)(uint32_t)i;
+        groups[n] = map[pair >> 32];
+        words[n] = gar_word_index_key(&from->values, (uint32_t)pair);
+        n += groups[n] != UINT32_MAX;
+        if (n == GAR_WORD_INDEX_STEP || (i == count - 1 && n > 0)) {
+            /* What has no pairs belongs to group 0. */
+            const bool is_zero = !from->has_pairs && !state->has_pairs && groups[0] == 0;
+            GAR_TRY(add_words(state, words, is_zero ? NULL : groups, n, err));
+            n = 0;
+        }
+    }
+    return GAR_OK;
+}
+
+static enum gar_status word_combine(struct gar_aggregate *head,
+                                    const struct gar_aggregate *from_head,
+                                    const uint32_t *from_groups, const uint32_t *to_groups,
+                                    int64_t count, struct gar_error *err)
+{
+    const struct word_state *from = (const struct word_state *)(const void *)from_head;
+    const int64_t bytes = from->head.groups * (int64_t)sizeof(uint32_t);
+    uint32_t *map = (uint32_t *)gar_malloc(bytes);
+    if (map == NULL) {
+        return gar_error_nomem(err, bytes);
+    }
+    memset(map, 0xff, (size_t)bytes);
+    for (int64_t i = 0; i < count; i++) {
+        map[from_groups != NULL ? (int64_t)from_groups[i] : i] = to_groups[i];
+    }
+    const enum gar_status status = combine_pairs((struct word_state *)head, from, map, err);
+    gar_free(map);
+    return status;
+}
+
+static enum gar_status word_finish(const struct gar_aggregate *head,
+                                   const struct gar_aggregate_spec *spec, int64_t first,
+                                   int64_t count, const int64_t *group_rows, struct gar_column *out,
+                                   int64_t *nulls, struct gar_error *err)
+{
+    (void)spec;
+    (void)group_rows;
+    (void)nulls;
+    (void)err;
+    const struct word_state *state = (const struct word_state *)(const void *)head;
+    const int64_t *counts = (const int64_t *)gar_aggregate_array_data(&state->counts);
+    int64_t *to = (int64_t *)gar_column_values_mut(out);
+    for (int64_t i = 0; i < count; i++) {
+        to[i] = counts[first + i];
+        if (!state->has_pairs && first + i == 0) {
+            to[i] = state->values.count;
+        }
+    }
+    return GAR_OK;
+}
+
+static void word_free(struct gar_aggregate *head)
+{
+    struct word_state *state = (struct word_state *)head;
+    gar_aggregate_array_destroy(&state->counts);
+    gar_word_index_destroy(&state->values);
+    gar_word_index_destroy(&state->pairs);
+}
+
+static struct gar_aggregate *new_words(const struct gar_aggregate_spec *spec,
+                                       struct gar_memory *memory)
+{
+    static const struct gar_aggregate_vtable vtable = {.resize = word_resize,
+                                                       .update = word_update,
+                                                       .combine = word_combine,
+                                                       .finish = word_finish,
+                                                       .free = word_free};
+    struct word_state *state = (struct word_state *)gar_calloc(1, (int64_t)sizeof *state);
+    if (state == NULL) {
+        return NULL;
+    }
+    state->head.vtable = &vtable;
+    gar_word_index_init(&state->values, memory, !gar_type_is_float(spec->argument));
+    gar_word_index_init(&state->pairs, memory, false);
+    return &state->head;
+}
+
+struct gar_aggregate *gar_aggregate_new_distinct(const struct gar_aggregate_spec *spec,
+                                                 struct gar_memory *memory)
 {
     static const struct gar_aggregate_vtable vtable = {.resize = distinct_resize,
                                                        .update = distinct_update,
                                                        .combine = distinct_combine,
                                                        .finish = distinct_finish,
                                                        .free = distinct_free};
+    if (gar_key_is_word(spec->argument)) {
+        return new_words(spec, memory);
+    }
     struct distinct_state *state = (struct distinct_state *)gar_calloc(1, (int64_t)sizeof *state);
     if (state == NULL) {
         return NULL;

@@ -111,6 +111,7 @@ struct gar_aggregate *gar_aggregate_new_product(const struct gar_aggregate_spec 
 struct gar_aggregate *gar_aggregate_new_pick(const struct gar_aggregate_spec *spec);
 struct gar_aggregate *gar_aggregate_new_var(void);
 struct gar_aggregate *gar_aggregate_new_bool(void);
-struct gar_aggregate *gar_aggregate_new_distinct(const struct gar_aggregate_spec *spec);
+struct gar_aggregate *gar_aggregate_new_distinct(const struct gar_aggregate_spec *spec,
+                                                 struct gar_memory *memory);
 
 #endif

@@ -390,14 +390,49 @@ void gar_sorter_fill(const struct gar_sorter *sorter, int64_t first, int64_t cou
 
 /* ---- comparing ---- */
 
-static int32_t compare_texts(const struct sort_column *c, int64_t a, int64_t b)
+static int32_t compare_places(const struct sort_column *a, int64_t a_place,
+                              const struct sort_column *b, int64_t b_place)
 {
     int64_t a_size = 0;
     int64_t b_size = 0;
-    const uint8_t *a_text = gar_column_bytes_at(c->flat, place_of(c, a), &a_size);
-    const uint8_t *b_text = gar_column_bytes_at(c->flat, place_of(c, b), &b_size);
+    const uint8_t *a_text = gar_column_bytes_at(a->flat, a_place, &a_size);
+    const uint8_t *b_text = gar_column_bytes_at(b->flat, b_place, &b_size);
     const int32_t order = memcmp(a_text, b_text, (size_t)gar_min_i64(a_size, b_size));
     return order != 0 ? order : (a_size > b_size) - (a_size < b_size);
+}
+
+static struct sort_column view_column(struct gar_column *column)
+{
+    return (struct sort_column){.column = column,
+                                .flat = column->encoding == GAR_FLAT ? column : column->dictionary,
+                                .is_text = gar_type_is_text(column->type),
+                                .has_nulls = column->type.id == GAR_NULL ||
+                                             gar_column_null_count(column) > 0};
+}
+
+int64_t gar_sort_not_after(const struct gar_sort_column *key, int64_t rows,
+                           struct gar_column *bound, int64_t bound_row, uint32_t *out)
+{
+    const struct sort_column c = view_column(key->column);
+    const struct sort_column b = view_column(bound);
+    const bool bound_null = is_null(&b, bound_row);
+    const gar_u128 limit = value_at(b.flat, place_of(&b, bound_row));
+    int64_t n = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        bool keep = false;
+        if (is_null(&c, i) || bound_null) {
+            keep = is_null(&c, i) ? key->nulls_first || bound_null : !key->nulls_first;
+        } else if (c.is_text) {
+            const int32_t order = compare_places(&c, place_of(&c, i), &b, place_of(&b, bound_row));
+            keep = key->descending ? order >= 0 : order <= 0;
+        } else {
+            const gar_u128 v = value_at(c.flat, place_of(&c, i));
+            keep = key->descending ? v >= limit : v <= limit;
+        }
+        out[n] = (uint32_t)i;
+        n += keep;
+    }
+    return n;
 }
 
 static int32_t compare_column(const struct sort_column *c, int64_t a, int64_t b)
@@ -413,7 +448,7 @@ static int32_t compare_column(const struct sort_column *c, int64_t a, int64_t b)
         const int32_t order = (a_null ? 1 : 0) - (b_null ? 1 : 0);
         return c->nulls_first ? -order : order;
     }
-    const int32_t order = compare_texts(c, a, b);
+    const int32_t order = compare_places(c, place_of(c, a), c, place_of(c, b));
     return c->descending ? (order < 0) - (order > 0) : order;
 }
 

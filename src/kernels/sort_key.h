@@ -42,6 +42,10 @@ void gar_sorter_fill(const struct gar_sorter *sorter, int64_t first, int64_t cou
 void gar_sorter_sort(const struct gar_sorter *sorter, struct gar_sort_entry *entries,
                      struct gar_sort_entry *scratch, int64_t count,
                      bool (*cancelled)(void *context), void *context);
+/* Rows [0, rows) of the key's column that do not come after row `bound_row` of `bound` (a column of the
+ * same type) go to out, ascending; returns how many. Threads: any. */
+int64_t gar_sort_not_after(const struct gar_sort_column *key, int64_t rows,
+                           struct gar_column *bound, int64_t bound_row, uint32_t *out);
 /* Order of two rows: negative, 0, positive. */
 int32_t gar_sorter_compare(const struct gar_sorter *sorter, int64_t a, int64_t b);
 

@@ -62,7 +62,8 @@ struct group_by {
     struct gar_key_layout layout;
     struct call *calls; /* owned */
     int64_t call_count;
-    bool may_waste; /* no aggregate can fail on values of dropped rows */
+    bool may_waste;    /* no aggregate can fail on, or is slower with, values of dropped rows */
+    bool has_distinct; /* every partition looks at all pairs of count_distinct */
     struct gar_aggregate_spec
         *state_specs;         /* owned; call_count items, the first state_count in use */
     int64_t *state_arguments; /* owned */
@@ -447,7 +448,7 @@ static enum gar_status plan_join(struct group_by *op, int64_t *out_items, struct
         return GAR_OK;
     }
     op->partition_bits = PARTITION_BITS_MIN;
-    while (op->partition_bits < PARTITION_BITS_MAX &&
+    while (!op->has_distinct && op->partition_bits < PARTITION_BITS_MAX &&
            (groups >> op->partition_bits) > PARTITION_GROUPS) {
         op->partition_bits++;
     }
@@ -785,7 +786,10 @@ static void assign_states(struct group_by *op)
         call->spec.argument = call->argument >= 0
                                   ? gar_program_output_type(op->program, call->argument)
                                   : gar_type_of(GAR_BOOL); /* any that is not null */
-        op->may_waste = op->may_waste && call->spec.kind != GAR_AGGREGATE_PRODUCT;
+        const bool is_distinct = call->spec.kind == GAR_AGGREGATE_COUNT_DISTINCT;
+        op->has_distinct = op->has_distinct || is_distinct;
+        op->may_waste = op->may_waste && call->spec.kind != GAR_AGGREGATE_PRODUCT &&
+                        !(is_distinct && op->key_count == 0);
         call->state = -1;
         for (int64_t s = 0; s < op->state_count && call->state < 0; s++) {
             if (op->state_arguments[s] == call->argument &&

@@ -44,6 +44,7 @@ struct worker {
     int64_t kept_count;
     int64_t kept_capacity;
     int64_t rows;
+    struct gar_column *bound; /* owned; with a limit, after a cut: first key of the best rows */
 };
 
 struct order_by {
@@ -98,6 +99,7 @@ static void free_worker(const struct order_by *op, struct worker *w)
     }
     gar_free(w->kept);
     gar_free(w->keys);
+    gar_column_unref(w->bound);
     gar_eval_free(w->eval);
     gar_free(w);
 }
@@ -132,7 +134,7 @@ static enum gar_status make_places(struct order_by *op, int64_t seq, int64_t row
 
 /* Columns of a dense batch, computed keys and places. */
 static enum gar_status fill_kept(struct order_by *op, struct worker *w,
-                                 const struct gar_batch *batch, struct kept *kept,
+                                 const struct gar_batch *batch, bool is_sparse, struct kept *kept,
                                  struct gar_error *err)
 {
     const int64_t payload = op->schema->count;
@@ -142,7 +144,12 @@ static enum gar_status fill_kept(struct order_by *op, struct worker *w,
         return gar_error_nomem(err, op->column_count * 8);
     }
     for (int64_t c = 0; c < payload; c++) {
-        kept->columns[c] = gar_column_ref(batch->columns[c]);
+        if (is_sparse) { /* do not hold the texts of dropped rows */
+            GAR_TRY(gar_column_compact(batch->columns[c], false, op->query->memory,
+                                       &kept->columns[c], err));
+        } else {
+            kept->columns[c] = gar_column_ref(batch->columns[c]);
+        }
     }
     if (op->program != NULL) {
         GAR_TRY(gar_eval_run(w->eval, batch, w->keys, err));
@@ -279,6 +286,8 @@ static enum gar_status cut_rows(struct order_by *op, struct worker *w, struct ga
     w->kept[0] = best;
     w->kept_count = 1;
     w->rows = take;
+    gar_column_unref(w->bound);
+    w->bound = gar_column_ref(best.columns[op->key_columns[0]]);
     return GAR_OK;
 }
 
@@ -298,13 +307,14 @@ static enum gar_status order_by_start(struct gar_sink *base, struct gar_query *q
 }
 
 static enum gar_status keep_batch(struct order_by *op, struct worker *w, int64_t seq, int64_t row,
-                                  const struct gar_batch *batch, struct gar_error *err)
+                                  const struct gar_batch *batch, bool is_sparse,
+                                  struct gar_error *err)
 {
     GAR_TRY(gar_grow((void **)&w->kept, &w->kept_capacity, w->kept_count + 1,
                      (int64_t)sizeof *w->kept, err));
     struct kept *kept = &w->kept[w->kept_count++];
     *kept = (struct kept){NULL, batch->rows, seq, row};
-    GAR_TRY(fill_kept(op, w, batch, kept, err));
+    GAR_TRY(fill_kept(op, w, batch, is_sparse, kept, err));
     w->rows += batch->rows;
     if (op->limit >= 0 &&
         w->rows > gar_max_i64(CUT_ROWS_MIN, CUT_FACTOR * gar_min_i64(op->limit, INT32_MAX))) {
@@ -313,21 +323,102 @@ static enum gar_status keep_batch(struct order_by *op, struct worker *w, int64_t
     return GAR_OK;
 }
 
+/* The first key of a batch's selected rows. */
+static enum gar_status first_key(struct order_by *op, struct worker *w,
+                                 const struct gar_batch *batch, struct gar_column **out,
+                                 struct gar_error *err)
+{
+    const int64_t at = op->key_columns[0];
+    if (at < op->schema->count) {
+        struct gar_column *column = batch->columns[at];
+        if (batch->selection == NULL) {
+            *out = gar_column_ref(column);
+            return GAR_OK;
+        }
+        return gar_column_gather(column, batch->selection, batch->selected, op->query->memory, out,
+                                 err);
+    }
+    GAR_TRY(gar_eval_run(w->eval, batch, w->keys, err));
+    for (int64_t k = 0; k < op->computed_count; k++) {
+        if (k == at - op->schema->count) {
+            *out = w->keys[k];
+        } else {
+            gar_column_unref(w->keys[k]);
+        }
+    }
+    return GAR_OK;
+}
+
+/* Drop the rows that come after the worst of `limit` rows that the worker has already. *out is NULL
+ * when none is left. */
+static enum gar_status keep_candidates(struct order_by *op, struct worker *w,
+                                       const struct gar_batch *batch, struct gar_batch **out,
+                                       struct gar_error *err)
+{
+    struct gar_column *column = NULL;
+    struct gar_buffer *selection = NULL;
+    *out = NULL;
+    GAR_TRY(first_key(op, w, batch, &column, err));
+    enum gar_status status = gar_buffer_new(
+        op->query->memory, batch->selected * (int64_t)sizeof(uint32_t), &selection, err);
+    if (status < 0) {
+        gar_column_unref(column);
+        return status;
+    }
+    uint32_t *rows = (uint32_t *)(void *)selection->data;
+    struct gar_sort_column key = op->keys[0];
+    key.column = column;
+    const int64_t n =
+        gar_sort_not_after(&key, batch->selected, w->bound, w->bound->length - 1, rows);
+    gar_column_unref(column);
+    for (int64_t i = 0; i < n && batch->selection != NULL; i++) {
+        rows[i] = batch->selection[rows[i]];
+    }
+    if (n > 0 && n < batch->selected) {
+        status = gar_batch_select(batch, selection, n, out, err);
+        if (status >= 0) {
+            return status;
+        }
+    } else if (n > 0) {
+        *out = gar_batch_ref(batch);
+    }
+    gar_buffer_unref(selection);
+    return status;
+}
+
+static enum gar_status add_batch(struct order_by *op, struct worker *w, int64_t seq, int64_t row,
+                                 const struct gar_batch *batch, struct gar_error *err)
+{
+    struct gar_batch *candidates = NULL;
+    struct gar_batch *dense = NULL;
+    if (w->bound != NULL) {
+        GAR_TRY(keep_candidates(op, w, batch, &candidates, err));
+        if (candidates == NULL) {
+            return GAR_OK;
+        }
+    }
+    enum gar_status status =
+        gar_batch_gather(candidates != NULL ? candidates : batch, op->query->memory, &dense, err);
+    if (status >= 0) {
+        status = keep_batch(op, w, seq, row, dense, dense->rows * 2 < batch->rows, err);
+    }
+    gar_batch_unref(candidates);
+    gar_batch_unref(dense);
+    return status;
+}
+
 static enum gar_status order_by_push(struct gar_sink *base, int32_t worker, int64_t seq,
                                      int64_t row, struct gar_batch *batch, struct gar_error *err)
 {
     struct order_by *op = (struct order_by *)base;
-    struct gar_batch *dense = NULL;
-    enum gar_status status = gar_batch_gather(batch, op->query->memory, &dense, err);
-    gar_batch_unref(batch);
-    GAR_TRY(status);
+    enum gar_status status = GAR_OK;
     if (op->workers[worker] == NULL) {
         status = make_worker(op, &op->workers[worker], err);
     }
     if (status >= 0) {
-        status = keep_batch(op, op->workers[worker], seq, row, dense, err);
+        status = add_batch(op, op->workers[worker], seq, row, batch, err);
     }
-    gar_batch_unref(dense);
+    gar_batch_unref(batch);
     return status;
 }
 

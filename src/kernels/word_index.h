@@ -7,8 +7,8 @@
  *
  * Memory: 8 bytes a number, and either 4 bytes for each key of the range or 24 to 48 bytes a number.
  * Nothing holds a pointer. Threads: one at a time. */
-#ifndef GAR_EXEC_WORD_INDEX_H
-#define GAR_EXEC_WORD_INDEX_H
+#ifndef GAR_KERNELS_WORD_INDEX_H
+#define GAR_KERNELS_WORD_INDEX_H
 
 #include "arrow/buffer.h"
 

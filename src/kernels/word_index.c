@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Word indexes: the array, the table, and the choice between them. */
-#include "exec/word_index.h"
+#include "kernels/word_index.h"
 
 #include <string.h>
 
@@ -164,6 +164,13 @@ static bool suits_array(const struct gar_word_index *index, int64_t want)
            (span <= CELLS_ALWAYS || span / CELLS_PER_NUMBER <= (uint64_t)want);
 }
 
+/* To one of few sizes, so that the memory of one query fits the next. */
+static int64_t round_up(int64_t cells)
+{
+    const int64_t quarter = gar_next_pow2(gar_max_i64(cells, 64)) / 8;
+    return (cells + quarter - 1) / quarter * quarter;
+}
+
 /* An array over the range of all keys, with room on the side that it grew on. */
 static enum gar_status make_array(struct gar_word_index *index, struct gar_error *err)
 {
@@ -173,7 +180,7 @@ static enum gar_status make_array(struct gar_word_index *index, struct gar_error
     if (index->is_direct && (int64_t)base < (int64_t)index->base) {
         base -= room; /* it may wrap: places are differences */
     }
-    const int64_t cells = (int64_t)(span + room);
+    const int64_t cells = round_up((int64_t)(span + room));
     struct gar_buffer *fresh = NULL;
     GAR_TRY(gar_buffer_new_zeroed(index->memory, cells * (int64_t)sizeof(uint32_t), &fresh, err));
     uint32_t *to = (uint32_t *)(void *)fresh->data;
