@@ -271,7 +271,7 @@ def import_table(report):
     return lines
 
 
-def machine_lines(versions):
+def machine_lines(versions, load):
     model, flags = "unknown", []
     with open("/proc/cpuinfo", encoding="utf8") as file:
         for line in file:
@@ -289,6 +289,7 @@ def machine_lines(versions):
         f"- Versions: {named}; Python {platform.python_version()}",
         f"- Machine: {model}, {os.cpu_count()} CPUs, {memory} GiB, Linux {platform.release()}; two threads each",
         f"- CPU features: {' '.join(flags)}",
+        f"- Load of the machine before the first case: {load:.1f} (0 is a quiet machine)",
     ]
 
 
@@ -337,6 +338,7 @@ def main():
     if unknown:
         parser.error(f"no such case: {', '.join(unknown)}")
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
+    load = os.getloadavg()[0]
     touch_memory()
     touch_files()
     body, ratios, versions, is_good = [], {}, {}, True
@@ -355,7 +357,17 @@ def main():
             )
         print("\n".join(lines), flush=True)
         body += lines
-    head = [INTRO, *machine_lines(versions), "", "## Ratios", "", *summary_table(ratios), "", "## Cases", ""]
+    head = [
+        INTRO,
+        *machine_lines(versions, load),
+        "",
+        "## Ratios",
+        "",
+        *summary_table(ratios),
+        "",
+        "## Cases",
+        "",
+    ]
     print("\n".join(head[1:-2]))
     if options.out:
         with open(options.out, "w", encoding="utf8") as file:
