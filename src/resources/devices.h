@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which GPUs this process may use, and the environment that shows a process just some of them. Never starts CUDA.
+ *
+ *  1. NVIDIA: CUDA_VISIBLE_DEVICES by CUDA's rules (gar_visible_parse) when it is set, else every GPU and every MIG
+ *     slice that NVML lists. NVML is loaded at run time on a thread of its own: a driver that hangs costs a warning.
+ *  2. AMD, where NVML finds nothing: the KFD topology in sysfs, filtered by ROCR_VISIBLE_DEVICES, then by
+ *     HIP_VISIBLE_DEVICES (or CUDA_VISIBLE_DEVICES if HIP's is unset). */
+#ifndef GAR_RESOURCES_DEVICES_H
+#define GAR_RESOURCES_DEVICES_H
+
+#include <gar/resources.h>
+
+#include "base/attrs.h"
+#include "base/error.h"
+
+/* A zeroed struct is an empty list. */
+struct gar_device_list {
+    struct gar_device *devices; /* owned */
+    int64_t count;
+    int64_t capacity;
+    bool is_amd; /* HIP's variable places processes, not CUDA's */
+    bool
+        needs_pci_order; /* names are NVML's numbers: processes need CUDA_DEVICE_ORDER=PCI_BUS_ID */
+    char warning[256];   /* a broken NVML, a list that names nothing; "": none */
+    char memory_reason[256]; /* why memory of devices is not known; "": it is */
+};
+void gar_device_list_destroy(struct gar_device_list *list);
+
+/* Where to look; tests point it at stubs. gar_device_search_init fills in the process's environment. */
+struct gar_device_search {
+    const char *cuda_visible; /* CUDA_VISIBLE_DEVICES; NULL: unset */
+    const char *cuda_order;   /* CUDA_DEVICE_ORDER */
+    const char *hip_visible;
+    const char *rocr_visible;
+    const char *nvml_path; /* "libnvidia-ml.so.1" */
+    const char *root;      /* "": the real /sys */
+    int64_t timeout_ms;    /* for NVML; 10,000 */
+};
+void gar_device_search_init(struct gar_device_search *search);
+
+/* Errors: GAR_ERR_NOMEM only; everything else that goes wrong is a warning in the list.
+ * Owns: caller destroys the list. Threads: any; may block for timeout_ms, so not the query loop. */
+GAR_MUST_USE enum gar_status gar_devices_find(const struct gar_device_search *search,
+                                              struct gar_device_list *out, struct gar_error *err);
+
+/* Every GPU and slice that NVML lists, in its order; slices follow in place of their GPU. *out_is_known is false when
+ * NVML is missing, broken or late: `warning` says why, but for missing. Errors: GAR_ERR_NOMEM. Blocks as above. */
+GAR_MUST_USE enum gar_status gar_nvml_list(const char *path, int64_t timeout_ms,
+                                           struct gar_device_list *out, bool *out_is_known,
+                                           struct gar_error *err);
+
+/* CUDA_VISIBLE_DEVICES over the devices that NVML knows (is_known false: it did not answer; names are then believed).
+ * text NULL: all of them. Names are kept as written, blanks around them trimmed. The first element decides what the
+ * list is: GPU-... (unique prefixes of UUIDs), MIG-..., else ordinals, read as strtoul does. The list ends before the
+ * first invalid element; an element that names a device again makes it empty.
+ * is_pci_order: CUDA_DEVICE_ORDER is PCI_BUS_ID, so that ordinals are NVML's indexes.
+ * Errors: GAR_ERR_NOMEM. */
+GAR_MUST_USE enum gar_status gar_visible_parse(const char *text, bool is_pci_order,
+                                               const struct gar_device_list *known, bool is_known,
+                                               struct gar_device_list *out, struct gar_error *err);
+
+/* One variable that a process must be started with. */
+struct gar_environment_change {
+    const char *name;
+    char *value; /* owned; NULL: the variable must be removed */
+};
+enum { GAR_ENVIRONMENT_CHANGES_MAX = 4 };
+struct gar_device_environment {
+    struct gar_environment_change changes[GAR_ENVIRONMENT_CHANGES_MAX];
+    int64_t count;
+};
+/* What shows a process these devices and no others, in this order; count 0: none at all ("" for CUDA, "-1" for HIP, to
+ * which an empty list means all). `devices` are indexes into the list. Errors: GAR_ERR_NOMEM.
+ * Owns: caller destroys out. */
+GAR_MUST_USE enum gar_status gar_device_environment(const struct gar_device_list *list,
+                                                    const int32_t *devices, int64_t count,
+                                                    struct gar_device_environment *out,
+                                                    struct gar_error *err);
+void gar_device_environment_destroy(struct gar_device_environment *environment);
+
+#endif
