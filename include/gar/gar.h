@@ -8,7 +8,7 @@
  *    belongs to the caller, who releases it with the _release function (NULL is fine). Arguments are borrowed for the
  *    call unless said otherwise.
  *  - Expressions and frames are immutable and may be used from any number of threads at once. A result belongs to one
- *    thread at a time, but gar_result_cancel may come from any thread.
+ *    thread at a time, but gar_result_cancel and gar_result_progress may come from any thread.
  *  - Option structs start with struct_bytes: set by their _init function; fields that a caller's older header lacks get defaults.
  *  - Types are named by text ("int64", "decimal(15, 2)", "timestamp[us, UTC]") or by an ArrowSchema.
  *  - Text results (char **) are UTF-8, NUL-terminated, freed with gar_text_free.
@@ -317,14 +317,21 @@ GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_explain(const struct gar
 
 /* ---- running ------------------------------------------------------------------------------------------------------------ */
 
+enum gar_run_mode {
+    GAR_RUN_ON_DEMAND, /* small queries run inside gar_result_next; others are never far ahead of their reader */
+    GAR_RUN_BACKGROUND, /* at once and never on the caller's thread, not far ahead of the reader */
+    GAR_RUN_TO_END /* at once and to the end, without a reader; rows wait in memory, within its limit */
+};
+
 struct gar_run_options {
     size_t struct_bytes;
     /* Asked by a waiting caller on its own thread every 20 ms and on EINTR; non-zero stops the query with
      * GAR_ERR_INTERRUPTED. NULL: never. */
     int (*interrupted)(void *context);
     void *context;
-    int64_t timeout_ms; /* from the start; GAR_ERR_TIMEOUT; 0: none */
-    int64_t batch_rows; /* exact rows of each result batch but the last; 0: as they come */
+    int64_t timeout_ms;     /* from the start; GAR_ERR_TIMEOUT; 0: none */
+    int64_t batch_rows;     /* exact rows of each result batch but the last; 0: as they come */
+    enum gar_run_mode mode; /* of gar_frame_run; default GAR_RUN_ON_DEMAND */
 };
 
 GAR_EXPERIMENTAL void gar_run_options_init(struct gar_run_options *options);
@@ -334,7 +341,7 @@ enum gar_text_encoding {
     GAR_TEXT_AS_VIEW   /* string_view, binary_view: no copy */
 };
 
-/* Starts the query; options may be NULL. Small queries run inside gar_result_next. */
+/* Starts the query; options may be NULL. */
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_run(const struct gar_frame *frame,
                                                             const struct gar_run_options *options,
                                                             struct gar_result **out,
@@ -344,6 +351,45 @@ GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_result_next(struct gar_result 
                                                               enum gar_text_encoding encoding,
                                                               struct ArrowArray *out,
                                                               struct gar_error *err);
+/* The same, but waits at most timeout_ms (0: not at all): GAR_PENDING when nothing has come by then. A small query of
+ * GAR_RUN_ON_DEMAND computes here all the same. */
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_result_next_within(
+    struct gar_result *result, enum gar_text_encoding encoding, int64_t timeout_ms,
+    struct ArrowArray *out, struct gar_error *err);
+/* All rows that were not taken as a frame over memory; may be called again. Waits at most timeout_ms (-1: until the end):
+ * GAR_PENDING when the query has not ended by then; nothing is lost. */
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_result_collect(struct gar_result *result,
+                                                                 int64_t timeout_ms,
+                                                                 struct gar_frame **out,
+                                                                 struct gar_error *err);
+/* A descriptor to poll(2): readable while gar_result_next would not wait. Owned by the result, closed with it. A small query
+ * of GAR_RUN_ON_DEMAND is always ready; ask again after each batch, it changes when such a query outgrows the caller.
+ * Errors: GAR_ERR_IO (too many open files), GAR_ERR_UNSUPPORTED in a forked child. */
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_result_fd(struct gar_result *result, int *out_fd,
+                                                            struct gar_error *err);
+
+enum gar_run_state {
+    GAR_RUN_RUNNING,
+    GAR_RUN_DONE,      /* complete; rows may still wait to be taken */
+    GAR_RUN_CANCELLED, /* stopped by a call, its deadline or an interrupt */
+    GAR_RUN_FAILED     /* gar_result_next tells why */
+};
+
+/* What a query has done so far. */
+struct gar_progress {
+    size_t struct_bytes; /* set by the caller */
+    enum gar_run_state state;
+    int64_t elapsed_ns;        /* since the start; stands still after the end */
+    int64_t rows_read;         /* rows that its scans gave */
+    int64_t rows;              /* of the result, made so far */
+    int64_t bytes;             /* of the result, made so far */
+    int64_t memory_bytes;      /* column memory that the query holds */
+    int64_t memory_peak_bytes; /* the most it ever held */
+};
+
+/* Fills the first struct_bytes of *out. Threads: any, while the result lives. Never waits. */
+GAR_EXPERIMENTAL void gar_result_progress(const struct gar_result *result,
+                                          struct gar_progress *out);
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_result_schema(const struct gar_result *result,
                                                                 enum gar_text_encoding encoding,
                                                                 struct ArrowSchema *out,
@@ -353,7 +399,8 @@ GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_result_to_stream(struct gar_re
                                                                    enum gar_text_encoding encoding,
                                                                    struct ArrowArrayStream *out,
                                                                    struct gar_error *err);
-/* Stops the query; a waiting gar_result_next ends with GAR_ERR_CANCELLED. Any thread, any number of times. */
+/* Stops the query; a waiting gar_result_next ends with GAR_ERR_CANCELLED. One that has ended keeps its rows. Any thread,
+ * any number of times. */
 GAR_EXPERIMENTAL void gar_result_cancel(struct gar_result *result);
 /* Stops what still runs and frees; does not wait long. */
 GAR_EXPERIMENTAL void gar_result_release(struct gar_result *result);

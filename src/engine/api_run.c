@@ -15,17 +15,22 @@
 #include "stream/arrow_stream.h"
 
 struct gar_result {
-    struct gar_session *session;    /* owned reference */
-    struct gar_runtime *runtime;    /* entered until release */
-    struct gar_account *account;    /* owned reference */
-    struct gar_stream *stream;      /* owned */
-    struct gar_cancel *cancel;      /* owned reference */
-    struct gar_schema *schema;      /* owned reference */
-    struct gar_interrupt interrupt; /* check NULL: none */
+    struct gar_session *session;        /* owned reference */
+    struct gar_runtime *runtime;        /* entered until release */
+    struct gar_account *account;        /* owned reference */
+    struct gar_stream *stream;          /* owned */
+    struct gar_cancel *cancel;          /* owned reference */
+    struct gar_exec_progress *progress; /* owned reference */
+    struct gar_schema *schema;          /* owned reference */
+    struct gar_interrupt interrupt;     /* check NULL: none */
     int (*interrupted)(void *context);
     void *context;
     int64_t batch_rows;        /* exact rows of a batch, 0: as they come */
     struct gar_batch *pending; /* rows read beyond the last batch, or NULL */
+    struct gar_batch **kept;   /* owned; by gar_result_collect */
+    int64_t kept_count;
+    int64_t kept_capacity;
+    struct gar_error failure; /* status < 0: the first, told by all later calls */
 };
 
 void gar_run_options_init(struct gar_run_options *options)
@@ -54,7 +59,19 @@ static enum gar_status take_run_options(const struct gar_run_options *options,
                              out->timeout_ms < 0 ? "timeout" : "batch size",
                              (long long)(out->timeout_ms < 0 ? out->timeout_ms : out->batch_rows));
     }
+    if (out->mode < GAR_RUN_ON_DEMAND || out->mode > GAR_RUN_TO_END) {
+        return gar_error_set(err, GAR_ERR_VALUE, "no such way to run a query: %d", (int)out->mode);
+    }
     return GAR_OK;
+}
+
+/* A time of gar_clock_ns; 0 (the past) for "do not wait". */
+static int64_t deadline_of(int64_t timeout_ms)
+{
+    if (timeout_ms < 0 || timeout_ms > INT64_MAX / GAR_NS_PER_MS / 2) {
+        return GAR_CLOCK_NEVER;
+    }
+    return timeout_ms == 0 ? 0 : gar_clock_ns() + timeout_ms * GAR_NS_PER_MS;
 }
 
 static enum gar_status start_query(struct gar_result *result, const struct gar_plan *plan,
@@ -63,12 +80,11 @@ static enum gar_status start_query(struct gar_result *result, const struct gar_p
 {
     struct gar_settings settings;
     struct gar_plan *optimized = NULL;
-    const int64_t deadline = run->timeout_ms > 0 && run->timeout_ms < INT64_MAX / 2000000
-                                 ? gar_clock_ns() + run->timeout_ms * 1000000
-                                 : INT64_MAX;
+    const int64_t deadline = run->timeout_ms > 0 ? deadline_of(run->timeout_ms) : GAR_CLOCK_NEVER;
     GAR_TRY(gar_session_begin(result->session, &settings, &result->runtime, err));
     GAR_TRY(gar_account_new(result->session->pool, "query", 0, &result->account, err));
     GAR_TRY(gar_cancel_new(deadline, &result->cancel, err));
+    GAR_TRY(gar_exec_progress_new(&result->progress, err));
     GAR_TRY(gar_optimize(plan, NULL, NULL, &optimized, err));
     const struct gar_exec_options options = {
         .runtime = result->runtime,
@@ -76,8 +92,11 @@ static enum gar_status start_query(struct gar_result *result, const struct gar_p
         .cancel = result->cancel,
         .morsel_rows = settings.morsel_rows,
         .maintain_order = settings.maintain_order,
-        .allow_inline = settings.enable_inline,
+        .allow_inline = settings.enable_inline && run->mode == GAR_RUN_ON_DEMAND,
         .flat_result = is_flat,
+        .stream_batches = run->mode == GAR_RUN_TO_END ? INT64_MAX : 0,
+        .stream_bytes = run->mode == GAR_RUN_TO_END ? INT64_MAX : 0,
+        .progress = result->progress,
     };
     const enum gar_status status = gar_exec_start(optimized, &options, &result->stream, err);
     gar_plan_unref(optimized);
@@ -123,6 +142,8 @@ void gar_result_release(struct gar_result *result)
     }
     gar_stream_free(result->stream);
     gar_batch_unref(result->pending);
+    gar_batches_free(result->kept, result->kept_count);
+    gar_exec_progress_unref(result->progress);
     gar_cancel_unref(result->cancel);
     gar_account_unref(result->account);
     gar_schema_unref(result->schema);
@@ -184,24 +205,60 @@ static enum gar_status split_pending(struct gar_result *result, struct gar_batch
     return GAR_OK;
 }
 
-/* The next batch, cut or joined to exactly batch_rows where asked. */
-static enum gar_status next_batch(struct gar_result *result, struct gar_batch **out,
-                                  struct gar_error *err)
+/* Rows may be lost by a failure: no later call may look complete. */
+static enum gar_status note_failure(struct gar_result *result, enum gar_status status,
+                                    const struct gar_error *why, struct gar_error *err)
 {
+    if (status < 0) {
+        result->failure = *why;
+        result->failure.status = status;
+        if (err != NULL) {
+            *err = result->failure;
+        }
+    }
+    return status;
+}
+
+/* The next batch, cut or joined to exactly batch_rows where asked. */
+static enum gar_status cut_batch(struct gar_result *result, int64_t deadline_ns,
+                                 struct gar_batch **out, struct gar_error *err)
+{
+    const struct gar_interrupt *interrupt = interrupt_of(result);
     if (result->batch_rows == 0) {
-        return gar_stream_next(result->stream, interrupt_of(result), out, err);
+        return gar_stream_next_until(result->stream, deadline_ns, interrupt, out, err);
     }
     while (result->pending == NULL || result->pending->rows < result->batch_rows) {
         struct gar_batch *batch = NULL;
         const enum gar_status status =
-            gar_stream_next(result->stream, interrupt_of(result), &batch, err);
+            gar_stream_next_until(result->stream, deadline_ns, interrupt, &batch, err);
         if (status == GAR_EOF) {
             return result->pending == NULL ? GAR_EOF : split_pending(result, out, err);
         }
-        GAR_TRY(status);
+        if (status != GAR_OK) {
+            return status;
+        }
         GAR_TRY(append_pending(result, batch, err));
     }
     return split_pending(result, out, err);
+}
+
+/* The same; GAR_PENDING at the deadline. */
+static enum gar_status next_batch_until(struct gar_result *result, int64_t deadline_ns,
+                                        struct gar_batch **out, struct gar_error *err)
+{
+    struct gar_error why = GAR_ERROR_INIT;
+    if (result->failure.status < 0) {
+        why = result->failure;
+        return note_failure(result, why.status, &why, err);
+    }
+    const enum gar_status status = cut_batch(result, deadline_ns, out, &why);
+    return note_failure(result, status, &why, err);
+}
+
+static enum gar_status next_batch(struct gar_result *result, struct gar_batch **out,
+                                  struct gar_error *err)
+{
+    return next_batch_until(result, GAR_CLOCK_NEVER, out, err);
 }
 
 static enum gar_text_layout layout_of(enum gar_text_encoding encoding)
@@ -209,18 +266,94 @@ static enum gar_text_layout layout_of(enum gar_text_encoding encoding)
     return encoding == GAR_TEXT_AS_VIEW ? GAR_TEXT_VIEWS : GAR_TEXT_LARGE_OFFSETS;
 }
 
-enum gar_status gar_result_next(struct gar_result *result, enum gar_text_encoding encoding,
-                                struct ArrowArray *out, struct gar_error *err)
+static enum gar_status next_array(struct gar_result *result, enum gar_text_encoding encoding,
+                                  int64_t deadline_ns, struct ArrowArray *out,
+                                  struct gar_error *err)
 {
     struct gar_batch *batch = NULL;
-    const enum gar_status status = next_batch(result, &batch, err);
+    const enum gar_status status = next_batch_until(result, deadline_ns, &batch, err);
     if (status != GAR_OK) {
         return status;
     }
+    struct gar_error why = GAR_ERROR_INIT;
     const enum gar_status exported =
-        gar_batch_export(batch, layout_of(encoding), &result->account->memory, out, err);
+        gar_batch_export(batch, layout_of(encoding), &result->account->memory, out, &why);
     gar_batch_unref(batch);
-    return exported;
+    return note_failure(result, exported, &why, err);
+}
+
+enum gar_status gar_result_next(struct gar_result *result, enum gar_text_encoding encoding,
+                                struct ArrowArray *out, struct gar_error *err)
+{
+    return next_array(result, encoding, GAR_CLOCK_NEVER, out, err);
+}
+
+enum gar_status gar_result_next_within(struct gar_result *result, enum gar_text_encoding encoding,
+                                       int64_t timeout_ms, struct ArrowArray *out,
+                                       struct gar_error *err)
+{
+    return next_array(result, encoding, deadline_of(timeout_ms), out, err);
+}
+
+/* Move batches of the result to its kept ones: GAR_OK at the end. */
+static enum gar_status keep_rest(struct gar_result *result, int64_t deadline_ns,
+                                 struct gar_error *err)
+{
+    for (;;) {
+        struct gar_batch *batch = NULL;
+        GAR_TRY(gar_grow((void **)&result->kept, &result->kept_capacity, result->kept_count + 1,
+                         sizeof(struct gar_batch *), err));
+        const enum gar_status status = next_batch_until(result, deadline_ns, &batch, err);
+        if (status != GAR_OK) {
+            return status == GAR_EOF ? GAR_OK : status;
+        }
+        result->kept[result->kept_count++] = batch;
+    }
+}
+
+enum gar_status gar_result_collect(struct gar_result *result, int64_t timeout_ms,
+                                   struct gar_frame **out, struct gar_error *err)
+{
+    const enum gar_status status = keep_rest(result, deadline_of(timeout_ms), err);
+    return status == GAR_OK ? gar_frame_make_collected(result->session, result->schema,
+                                                       result->kept, result->kept_count, out, err)
+                            : status;
+}
+
+enum gar_status gar_result_fd(struct gar_result *result, int *out_fd, struct gar_error *err)
+{
+    return gar_stream_fd(result->stream, out_fd, err);
+}
+
+static enum gar_run_state state_of_end(enum gar_status status)
+{
+    switch (status) {
+    case GAR_OK:
+    case GAR_EOF: return GAR_RUN_DONE;
+    case GAR_ERR_CANCELLED:
+    case GAR_ERR_INTERRUPTED:
+    case GAR_ERR_TIMEOUT: return GAR_RUN_CANCELLED;
+    default: return GAR_RUN_FAILED;
+    }
+}
+
+void gar_result_progress(const struct gar_result *result, struct gar_progress *out)
+{
+    const struct gar_exec_progress *seen = result->progress;
+    enum gar_status status = GAR_OK;
+    int64_t end_ns = 0;
+    const bool has_ended = gar_exec_progress_ended(seen, &status, &end_ns);
+    const struct gar_progress full = {
+        .struct_bytes = out->struct_bytes,
+        .state = has_ended ? state_of_end(status) : GAR_RUN_RUNNING,
+        .elapsed_ns = (has_ended ? end_ns : gar_clock_ns()) - seen->start_ns,
+        .rows_read = __atomic_load_n(&seen->rows_read, __ATOMIC_RELAXED),
+        .rows = __atomic_load_n(&seen->rows, __ATOMIC_RELAXED),
+        .bytes = __atomic_load_n(&seen->bytes, __ATOMIC_RELAXED),
+        .memory_bytes = gar_account_used_bytes(result->account),
+        .memory_peak_bytes = gar_account_peak_bytes(result->account),
+    };
+    memcpy(out, &full, out->struct_bytes < sizeof full ? out->struct_bytes : sizeof full);
 }
 
 enum gar_status gar_result_schema(const struct gar_result *result, enum gar_text_encoding encoding,
@@ -270,36 +403,6 @@ enum gar_status gar_result_to_stream(struct gar_result *result, enum gar_text_en
     return status;
 }
 
-/* All batches of a result. */
-static enum gar_status collect_result(struct gar_result *result, struct gar_batch ***out,
-                                      int64_t *out_count, struct gar_error *err)
-{
-    struct gar_batch **batches = NULL;
-    int64_t count = 0;
-    int64_t capacity = 0;
-    enum gar_status status = GAR_OK;
-    while (status == GAR_OK) {
-        struct gar_batch *batch = NULL;
-        status = next_batch(result, &batch, err);
-        if (status == GAR_OK) {
-            status =
-                gar_grow((void **)&batches, &capacity, count + 1, sizeof(struct gar_batch *), err);
-            if (status == GAR_OK) {
-                batches[count++] = batch;
-            } else {
-                gar_batch_unref(batch);
-            }
-        }
-    }
-    if (status != GAR_EOF) {
-        gar_batches_free(batches, count);
-        return status;
-    }
-    *out = batches;
-    *out_count = count;
-    return GAR_OK;
-}
-
 /* Run a plan to its end and keep the rows as a frame. */
 static enum gar_status collect_plan(struct gar_session *session, const struct gar_plan *plan,
                                     const struct gar_run_options *options, struct gar_frame **out,
@@ -307,13 +410,7 @@ static enum gar_status collect_plan(struct gar_session *session, const struct ga
 {
     struct gar_result *result = NULL;
     GAR_TRY(run_plan(session, plan, false, options, &result, err));
-    struct gar_batch **batches = NULL;
-    int64_t count = 0;
-    enum gar_status status = collect_result(result, &batches, &count, err);
-    if (status == GAR_OK) {
-        status = gar_frame_make_collected(session, result->schema, batches, count, out, err);
-        gar_batches_free(batches, count);
-    }
+    const enum gar_status status = gar_result_collect(result, -1, out, err);
     gar_result_release(result);
     return status;
 }

@@ -4,6 +4,7 @@
 #ifndef GAR_EXEC_EXEC_H
 #define GAR_EXEC_EXEC_H
 
+#include "exec/progress.h"
 #include "plan/plan.h"
 #include "runtime/runtime.h"
 #include "stream/stream.h"
@@ -16,8 +17,9 @@ struct gar_exec_options {
     bool maintain_order;
     bool allow_inline;      /* small work on the caller's thread */
     bool flat_result;       /* no dictionaries, no constants: flattened on the compute threads */
-    int64_t stream_batches; /* bound of the result stream, 0: default */
+    int64_t stream_batches; /* bound of the result stream, 0: default; INT64_MAX: none */
     int64_t stream_bytes;
+    struct gar_exec_progress *progress; /* a reference is taken; NULL: nobody looks */
 };
 
 /* Starts (or, inline, prepares) the optimized plan; batches are gathered (no selection), all of

@@ -194,10 +194,11 @@ struct gar_owned {
 };
 
 struct gar_query {
-    int64_t refs;                /* atomic */
-    struct gar_runtime *runtime; /* borrowed; entered while it runs in the pools */
-    struct gar_memory *memory;   /* owned reference */
-    struct gar_cancel *cancel;   /* owned reference */
+    int64_t refs;                       /* atomic */
+    struct gar_runtime *runtime;        /* borrowed; entered while it runs in the pools */
+    struct gar_memory *memory;          /* owned reference */
+    struct gar_cancel *cancel;          /* owned reference */
+    struct gar_exec_progress *progress; /* owned reference, or NULL */
     struct gar_cancel_waker waker;
     struct gar_timer deadline;
     struct gar_schema *schema; /* owned reference */

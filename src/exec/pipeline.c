@@ -190,6 +190,9 @@ static enum gar_status step(struct gar_job *job, int32_t worker, struct gar_erro
     if (status != GAR_OK) {
         return status;
     }
+    if (job->unit.unit != NULL) { /* a scan's */
+        gar_exec_progress_note_read(job->query->progress, batch->selected);
+    }
     /* cppcheck-suppress nullPointer ; GAR_OK gives a batch */
     if (batch->selected == 0) {
         gar_batch_unref(batch);

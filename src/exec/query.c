@@ -41,6 +41,7 @@ static void unref_query(struct gar_query *query)
     gar_free(query->ready);
     gar_memory_unref(query->memory);
     gar_cancel_unref(query->cancel);
+    gar_exec_progress_unref(query->progress);
     gar_schema_unref(query->schema);
     gar_free(query);
 }
@@ -131,6 +132,7 @@ static enum gar_status new_query(const struct gar_plan *plan,
     query->refs = 1;
     query->runtime = options->runtime;
     query->memory = gar_memory_ref(options->memory);
+    query->progress = gar_exec_progress_ref(options->progress);
     query->schema = gar_schema_ref(plan->schema);
     query->morsel_rows = gar_max_i64(options->morsel_rows, 1);
     query->is_ordered = options->maintain_order;
@@ -569,12 +571,14 @@ static void finish(struct gar_query *query) GAR_REQUIRES(gar_query_role)
     free_parts(query);
     query->is_finished = true;
     if (query->is_inline) {
+        gar_exec_progress_end(query->progress, query->status);
         return;
     }
     gar_cancel_remove_waker(query->cancel, &query->waker);
     gar_loop_stop_timer_on_loop(gar_runtime_loop(query->runtime), &query->deadline);
     gar_stream_end(query->stream, query->status, query->is_failed ? &query->error : NULL);
     query->stream = NULL;
+    gar_exec_progress_end(query->progress, query->status); /* whoever sees it finds the end mark */
     gar_runtime_leave(query->runtime);
     unref_query(query);
 }
@@ -699,9 +703,16 @@ static enum gar_status start_in_pools(struct gar_query *query,
 enum gar_status gar_query_emit(struct gar_query *query, struct gar_batch *batch,
                                struct gar_error *err)
 {
+    const int64_t rows = batch->rows;
+    const int64_t bytes = gar_batch_bytes(batch);
     if (!query->is_inline) {
-        return gar_stream_push(query->stream, batch, err);
+        const enum gar_status status = gar_stream_push(query->stream, batch, err);
+        if (status == GAR_OK) {
+            gar_exec_progress_note_result(query->progress, rows, bytes);
+        }
+        return status;
     }
+    gar_exec_progress_note_result(query->progress, rows, bytes);
     GAR_TRY(gar_grow((void **)&query->ready, &query->ready_capacity, query->ready_count + 1,
                      (int64_t)sizeof *query->ready, err));
     query->ready[query->ready_count++] = batch;

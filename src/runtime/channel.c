@@ -15,7 +15,7 @@
 #include "os/park.h"
 #include "os/test_point.h"
 
-#define ITEMS_MAX 4096
+#define RING_MIN 8
 
 struct entry {
     void *item;
@@ -27,6 +27,8 @@ struct gar_channel {
     uint64_t generation; /* of the process that made it */
     struct gar_mutex lock;
     struct {
+        struct entry *ring; /* owned; `capacity` items, at most options.max_items */
+        int64_t capacity;
         int64_t head; /* index of the oldest entry */
         int64_t count;
         int64_t bytes;
@@ -42,9 +44,11 @@ struct gar_channel {
     int64_t refs;           /* atomic */
     int64_t is_full;        /* atomic; a hint */
     struct gar_parker parker; /* the consumer's */
-    struct entry ring[];      /* options.max_items */
 };
 
+static enum gar_status put(struct gar_channel *channel, void *item, int64_t bytes,
+                           int64_t *out_grow, bool *out_wake);
+static bool grow(struct gar_channel *channel, int64_t capacity);
 static bool is_full_locked(const struct gar_channel *channel, int64_t more_bytes)
     GAR_REQUIRES(channel->lock);
 static void note_full_locked(struct gar_channel *channel) GAR_REQUIRES(channel->lock);
@@ -60,12 +64,10 @@ static void unref(struct gar_channel *channel);
 enum gar_status gar_channel_new(const struct gar_channel_options *options, struct gar_channel **out,
                                 struct gar_error *err)
 {
-    assert(options->max_items >= 1 && options->max_items <= ITEMS_MAX && options->drop != NULL);
-    const int64_t bytes =
-        (int64_t)sizeof(struct gar_channel) + options->max_items * (int64_t)sizeof(struct entry);
-    struct gar_channel *channel = gar_calloc(1, bytes);
+    assert(options->max_items >= 1 && options->drop != NULL);
+    struct gar_channel *channel = gar_calloc(1, (int64_t)sizeof *channel);
     if (channel == NULL) {
-        return gar_error_nomem(err, bytes);
+        return gar_error_nomem(err, (int64_t)sizeof *channel);
     }
     channel->options = *options;
     channel->generation = gar_fork_generation();
@@ -80,25 +82,16 @@ enum gar_status gar_channel_new(const struct gar_channel_options *options, struc
 
 enum gar_status gar_channel_put(struct gar_channel *channel, void *item, int64_t bytes)
 {
-    enum gar_status status = GAR_OK;
+    int64_t capacity = 0;
     bool must_wake = false;
-    gar_mutex_lock(&channel->lock);
-    assert(!channel->synced.is_ended);
-    if (channel->synced.is_closed) {
-        status = GAR_ERR_CANCELLED;
-    } else if (is_full_locked(channel, bytes)) {
-        channel->synced.is_refused = true;
-        status = GAR_PENDING;
-    } else {
-        const int64_t at =
-            (channel->synced.head + channel->synced.count) % channel->options.max_items;
-        channel->ring[at] = (struct entry){.item = item, .bytes = bytes};
-        channel->synced.count++;
-        channel->synced.bytes += bytes;
-        note_full_locked(channel);
-        must_wake = wake_locked(channel);
+    enum gar_status status = put(channel, item, bytes, &capacity, &must_wake);
+    while (capacity > 0) {
+        if (!grow(channel, capacity)) {
+            return GAR_ERR_NOMEM;
+        }
+        capacity = 0;
+        status = put(channel, item, bytes, &capacity, &must_wake);
     }
-    gar_mutex_unlock(&channel->lock);
     if (must_wake) {
         gar_parker_wake(&channel->parker);
     }
@@ -219,6 +212,57 @@ void gar_channel_close(struct gar_channel *channel)
     unref(channel);
 }
 
+/* *out_grow > 0: nothing was done, the ring needs so many places first. */
+static enum gar_status put(struct gar_channel *channel, void *item, int64_t bytes,
+                           int64_t *out_grow, bool *out_wake)
+{
+    enum gar_status status = GAR_OK;
+    gar_mutex_lock(&channel->lock);
+    assert(!channel->synced.is_ended);
+    if (channel->synced.is_closed) {
+        status = GAR_ERR_CANCELLED;
+    } else if (is_full_locked(channel, bytes)) {
+        channel->synced.is_refused = true;
+        status = GAR_PENDING;
+    } else if (channel->synced.count == channel->synced.capacity) {
+        *out_grow = gar_min_i64(gar_max_i64(2 * channel->synced.capacity, RING_MIN),
+                                channel->options.max_items);
+    } else {
+        const int64_t at =
+            (channel->synced.head + channel->synced.count) % channel->synced.capacity;
+        channel->synced.ring[at] = (struct entry){.item = item, .bytes = bytes};
+        channel->synced.count++;
+        channel->synced.bytes += bytes;
+        note_full_locked(channel);
+        *out_wake = wake_locked(channel);
+    }
+    gar_mutex_unlock(&channel->lock);
+    return status;
+}
+
+/* A ring of at least `capacity` places; memory is got and given back without the lock. */
+static bool grow(struct gar_channel *channel, int64_t capacity)
+{
+    struct entry *fresh = gar_calloc(capacity, (int64_t)sizeof *fresh);
+    if (fresh == NULL) {
+        return false;
+    }
+    gar_mutex_lock(&channel->lock);
+    struct entry *old = fresh; /* when another producer was faster */
+    if (channel->synced.capacity < capacity) {
+        old = channel->synced.ring;
+        for (int64_t i = 0; i < channel->synced.count; i++) {
+            fresh[i] = old[(channel->synced.head + i) % channel->synced.capacity];
+        }
+        channel->synced.ring = fresh;
+        channel->synced.capacity = capacity;
+        channel->synced.head = 0;
+    }
+    gar_mutex_unlock(&channel->lock);
+    gar_free(old);
+    return true;
+}
+
 static bool is_full_locked(const struct gar_channel *channel, int64_t more_bytes)
 {
     return channel->synced.count == channel->options.max_items ||
@@ -257,9 +301,9 @@ static enum gar_status take_locked(struct gar_channel *channel, bool will_wait, 
         channel->synced.is_waiting = will_wait;
         return GAR_PENDING;
     }
-    const struct entry *entry = &channel->ring[channel->synced.head];
+    const struct entry *entry = &channel->synced.ring[channel->synced.head];
     *out_item = entry->item;
-    channel->synced.head = (channel->synced.head + 1) % channel->options.max_items;
+    channel->synced.head = (channel->synced.head + 1) % channel->synced.capacity;
     channel->synced.count--;
     channel->synced.bytes -= entry->bytes;
     note_full_locked(channel);
@@ -313,9 +357,9 @@ static void drop_all(struct gar_channel *channel)
         void *item = NULL;
         gar_mutex_lock(&channel->lock);
         if (channel->synced.count > 0) {
-            item = channel->ring[channel->synced.head].item;
-            channel->synced.bytes -= channel->ring[channel->synced.head].bytes;
-            channel->synced.head = (channel->synced.head + 1) % channel->options.max_items;
+            item = channel->synced.ring[channel->synced.head].item;
+            channel->synced.bytes -= channel->synced.ring[channel->synced.head].bytes;
+            channel->synced.head = (channel->synced.head + 1) % channel->synced.capacity;
             channel->synced.count--;
         }
         gar_mutex_unlock(&channel->lock);
@@ -332,6 +376,10 @@ static void unref(struct gar_channel *channel)
         return;
     }
     drop_all(channel);
+    gar_mutex_lock(&channel->lock); /* nobody else is left */
+    struct entry *ring = channel->synced.ring;
+    gar_mutex_unlock(&channel->lock);
+    gar_free(ring);
     gar_mutex_destroy(&channel->lock);
     gar_free(channel);
 }

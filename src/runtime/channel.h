@@ -11,7 +11,7 @@
 struct gar_channel;
 
 struct gar_channel_options {
-    int64_t max_items;        /* 1 .. 4,096; full at so many */
+    int64_t max_items;        /* full at so many; >= 1. Room is made as items come */
     int64_t max_bytes;        /* full when items hold more; one item always fits an empty channel */
     void (*drop)(void *item); /* frees an item that nobody took */
     void (*on_room)(
@@ -26,7 +26,7 @@ GAR_MUST_USE enum gar_status gar_channel_new(const struct gar_channel_options *o
                                              struct gar_channel **out, struct gar_error *err);
 
 /* Producer's side. GAR_OK: item moved. GAR_PENDING: full, on_room will come. GAR_ERR_CANCELLED: the consumer has gone.
- * Threads: any number. */
+ * GAR_ERR_NOMEM: no room for more than was queued ever before; the item stays the caller's. Threads: any number. */
 GAR_MUST_USE enum gar_status gar_channel_put(struct gar_channel *channel, void *item,
                                              int64_t bytes);
 /* No more items, and why: GAR_OK, or an error (copied) that the consumer gets after what is queued (at once when

@@ -12,7 +12,6 @@
 #include "runtime/channel.h"
 
 #define BATCHES_DEFAULT 8
-#define BATCHES_MAX     4096
 #define BYTES_DEFAULT   (INT64_C(16) << 20)
 #define CLOCK_NEVER     INT64_MAX
 
@@ -65,7 +64,7 @@ enum gar_status gar_stream_new_queue(const struct gar_stream_options *options,
     if (status == GAR_OK) {
         const int64_t batches = options->max_batches > 0 ? options->max_batches : BATCHES_DEFAULT;
         const struct gar_channel_options channel = {
-            .max_items = gar_min_i64(batches, BATCHES_MAX),
+            .max_items = batches,
             .max_bytes = options->max_bytes > 0 ? options->max_bytes : BYTES_DEFAULT,
             .drop = drop_batch,
             .on_room = tell_room,
@@ -94,6 +93,10 @@ enum gar_status gar_stream_push(struct gar_stream_sink *sink, struct gar_batch *
 {
     assert(batch->selection == NULL);
     const enum gar_status status = gar_channel_put(sink->channel, batch, gar_batch_bytes(batch));
+    if (status == GAR_ERR_NOMEM) {
+        return gar_error_set(err, status,
+                             "out of memory: no place for one more batch in the queue");
+    }
     return status == GAR_ERR_CANCELLED ? reason_error(GAR_CANCEL_DROPPED, err) : status;
 }
 
