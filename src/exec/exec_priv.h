@@ -263,6 +263,18 @@ GAR_MUST_USE enum gar_status gar_query_call(struct gar_query *query, bool is_io,
 enum gar_status gar_query_emit(struct gar_query *query, struct gar_batch *batch,
                                struct gar_error *err);
 
+/* What pipelines, operators and sinks hold. No job is at work. */
+void gar_query_free_parts(struct gar_query *query);
+/* Threads: any. */
+void gar_query_unref(struct gar_query *query);
+
+/* compute (or the IO pool): do what the job is for. */
+void gar_job_run(struct gar_job *job, int32_t worker);
+/* role: a job has reported back; followed by an advance. */
+void gar_job_handle(struct gar_job *job) GAR_REQUIRES(gar_query_role);
+/* Frees what it holds but its unit. */
+void gar_job_free(struct gar_job *job);
+
 /* compute: the morsel of a job, until its unit ends, its outputs are many, or something stops it.
  * */
 void gar_pipeline_run_morsel(struct gar_job *job, int32_t worker);

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a running query does next: its jobs, and the steps of its pipelines.
+ *
+ * gar_query_advance, on the query role, is called after every event: start, a job's report, room in the stream, cancel.
+ * It delivers what is ready, dispatches units within a window, and moves pipelines through their stages. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "exec/exec_priv.h"
+
+#define CONTAINER(pointer, type, member) \
+    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+static void advance(struct gar_query *query) GAR_REQUIRES(gar_query_role);
+
+/* ---- jobs ---- */
+
+static void free_outputs(struct gar_job *job)
+{
+    for (int64_t i = job->output_next; i < job->output_count; i++) {
+        gar_batch_unref(job->outputs[i]);
+    }
+    job->output_count = job->output_next = 0;
+    job->output_bytes = 0;
+}
+
+void gar_job_free(struct gar_job *job)
+{
+    free_outputs(job);
+    gar_free(job->outputs);
+    gar_free(job);
+}
+
+static enum gar_status new_job(struct gar_query *query, enum gar_job_kind kind,
+                               struct gar_job **out, struct gar_error *err)
+{
+    struct gar_job *job = query->free_jobs;
+    struct gar_batch **outputs = NULL;
+    int64_t capacity = 0;
+    if (job != NULL) {
+        query->free_jobs = job->next_free;
+        outputs = job->outputs;
+        capacity = job->output_capacity;
+    } else {
+        job = (struct gar_job *)gar_malloc((int64_t)sizeof *job);
+        if (job == NULL) {
+            return gar_error_nomem(err, (int64_t)sizeof *job);
+        }
+    }
+    memset(job, 0,
+           offsetof(struct gar_job,
+                    error)); /* the message of an error is large and only written on failure */
+    job->outputs = outputs;
+    job->output_capacity = capacity;
+    job->query = query;
+    job->kind = kind;
+    *out = job;
+    return GAR_OK;
+}
+
+static void recycle_job(struct gar_query *query, struct gar_job *job)
+{
+    free_outputs(job);
+    job->next_free = query->free_jobs;
+    query->free_jobs = job;
+}
+
+void gar_job_run(struct gar_job *job, int32_t worker)
+{
+    job->status = GAR_OK;
+    switch (job->kind) {
+    case GAR_JOB_MORSEL: gar_pipeline_run_morsel(job, worker); break;
+    case GAR_JOB_ITEM:
+        job->status = gar_cancel_status(job->query->cancel, &job->error);
+        if (job->status >= 0) {
+            job->status = job->pipeline->sink->vtable->item(job->pipeline->sink, job->stage,
+                                                            job->item, worker, &job->error);
+        }
+        break;
+    case GAR_JOB_CALL: job->status = job->run(job->context, worker, &job->error); break;
+    }
+}
+
+static void run_task(struct gar_task *task, int32_t worker)
+{
+    struct gar_job *job = CONTAINER(task, struct gar_job, task);
+    struct gar_loop *loop = gar_runtime_loop(job->query->runtime);
+    gar_job_run(job, worker);
+    (void)gar_loop_post(loop, &job->message); /* the job may be gone from here on */
+}
+
+static void on_job_message(struct gar_message *message, struct gar_loop *loop)
+{
+    (void)loop;
+    gar_query_role_assert();
+    gar_job_handle(CONTAINER(message, struct gar_job, message));
+}
+
+static void submit_job(struct gar_query *query, struct gar_job *job, bool is_io)
+    GAR_REQUIRES(gar_query_role)
+{
+    query->in_flight++;
+    job->is_running = true;
+    if (query->is_inline) {
+        job->next_free = NULL;
+        if (query->run_last != NULL) {
+            query->run_last->next_free = job;
+        } else {
+            query->run_first = job;
+        }
+        query->run_last = job;
+        return;
+    }
+    job->task.run = run_task;
+    job->message.handle = on_job_message;
+    gar_pool_submit(is_io ? gar_runtime_io(query->runtime) : gar_runtime_compute(query->runtime),
+                    &job->task);
+}
+
+enum gar_status gar_query_call(struct gar_query *query, bool is_io,
+                               enum gar_status (*run)(void *context, int32_t worker,
+                                                      struct gar_error *err),
+                               void (*done)(void *context, struct gar_query *query,
+                                            enum gar_status status, const struct gar_error *err),
+                               void *context, struct gar_error *err)
+{
+    gar_query_role_assert();
+    struct gar_job *job = NULL;
+    GAR_TRY(new_job(query, GAR_JOB_CALL, &job, err));
+    job->run = run;
+    job->done = done;
+    job->context = context;
+    submit_job(query, job, is_io);
+    return GAR_OK;
+}
+
+void gar_job_handle(struct gar_job *job)
+{
+    struct gar_query *query = job->query;
+    query->in_flight--;
+    job->is_running = false;
+    if (job->status < 0) {
+        gar_query_fail(query, job->status, &job->error);
+    }
+    switch (job->kind) {
+    case GAR_JOB_MORSEL:
+        job->pipeline->in_flight--;
+        if (job->status < 0) {
+            job->is_done = true;
+        }
+        if (job->is_done) {
+            job->branch->source->vtable->unit_free(job->branch->source, &job->unit);
+        }
+        break;
+    case GAR_JOB_ITEM:
+        job->pipeline->in_flight--;
+        recycle_job(query, job);
+        break;
+    case GAR_JOB_CALL:
+        job->done(job->context, query, job->status, &job->error);
+        recycle_job(query, job);
+        break;
+    }
+    advance(query);
+}
+
+/* ---- advancing ---- */
+
+void gar_query_fail(struct gar_query *query, enum gar_status status, const struct gar_error *err)
+{
+    if (query->is_failed) {
+        return;
+    }
+    query->is_failed = true;
+    query->status = status;
+    query->error = *err;
+    query->error.status = status;
+    (void)gar_cancel_request(query->cancel, GAR_CANCEL_ERROR);
+    for (struct gar_pipeline *p = query->pipelines; p != NULL; p = p->next) {
+        __atomic_store_n(&p->stop, 1, __ATOMIC_RELAXED);
+        for (int64_t b = 0; b < p->branch_count; b++) {
+            if (p->branches[b].source->vtable->stop != NULL) {
+                p->branches[b].source->vtable->stop(p->branches[b].source);
+            }
+        }
+    }
+}
+
+static void satisfy(struct gar_pipeline *p) GAR_REQUIRES(gar_query_role)
+{
+    p->is_satisfied = true;
+    __atomic_store_n(&p->stop, 1, __ATOMIC_RELAXED);
+    for (int64_t b = 0; b < p->branch_count; b++) {
+        if (p->branches[b].source->vtable->stop != NULL) {
+            p->branches[b].source->vtable->stop(p->branches[b].source);
+        }
+    }
+}
+
+/* Cut the batch in *place by the pipeline's offset and limit and hand it on. GAR_OK: it is gone,
+ * *place too. */
+static enum gar_status deliver_batch(struct gar_pipeline *p, struct gar_batch **place,
+                                     struct gar_error *err) GAR_REQUIRES(gar_query_role)
+{
+    struct gar_batch *batch = *place;
+    const int64_t skip = gar_min_i64(p->range.skip, batch->rows);
+    int64_t rows = batch->rows - skip;
+    if (p->range.take >= 0) {
+        rows = gar_min_i64(rows, p->range.take);
+    }
+    if (rows < batch->rows) {
+        if (rows > 0) {
+            struct gar_batch *part = NULL;
+            GAR_TRY(gar_batch_slice(batch, skip, rows, &part, err));
+            *place = part;
+        }
+        p->range.skip -= skip;
+        if (rows == 0) {
+            *place = NULL;
+        }
+        gar_batch_unref(batch);
+    }
+    if (*place != NULL) {
+        const enum gar_status status = p->sink->vtable->deliver(p->sink, p->query, *place, err);
+        if (status == GAR_EOF) {
+            satisfy(p);
+        }
+        if (status != GAR_OK) {
+            return status;
+        }
+        *place = NULL;
+        if (p->range.take >= 0) {
+            p->range.take -= rows;
+        }
+    }
+    if (p->range.take == 0) {
+        satisfy(p);
+    }
+    return GAR_OK;
+}
+
+/* Deliver the outputs of a job that is not at work. GAR_PENDING: the sink is full. */
+static enum gar_status deliver_job(struct gar_pipeline *p, struct gar_job *job,
+                                   struct gar_error *err) GAR_REQUIRES(gar_query_role)
+{
+    while (job->output_next < job->output_count && !p->is_satisfied) {
+        struct gar_batch **place = &job->outputs[job->output_next];
+        const enum gar_status status = deliver_batch(p, place, err);
+        if (status < 0 || status == GAR_PENDING) {
+            return status;
+        }
+        if (*place == NULL) {
+            job->output_next++;
+        }
+    }
+    free_outputs(job);
+    return GAR_OK;
+}
+
+/* A unit is through: forget its job; more units may go together when the first ones did not fill a
+ * limit. */
+static void retire_job(struct gar_pipeline *p, struct gar_job *job) GAR_REQUIRES(gar_query_role)
+{
+    p->ring[job->seq % p->window_max] = NULL;
+    recycle_job(p->query, job);
+    while (p->seq_head < p->seq_next && p->ring[p->seq_head % p->window_max] == NULL) {
+        p->seq_head++;
+    }
+    p->window = gar_min_i64(p->window * 2, p->window_max);
+}
+
+static void resume_job(struct gar_pipeline *p, struct gar_job *job) GAR_REQUIRES(gar_query_role)
+{
+    p->in_flight++;
+    submit_job(p->query, job, false);
+}
+
+/* GAR_PENDING when the sink is full. */
+static enum gar_status drain(struct gar_pipeline *p, struct gar_error *err)
+    GAR_REQUIRES(gar_query_role)
+{
+    for (int64_t seq = p->seq_head; seq < p->seq_next; seq++) {
+        struct gar_job *job = p->ring[seq % p->window_max];
+        if (job == NULL) {
+            continue;
+        }
+        if (!job->is_running) {
+            const enum gar_status status = deliver_job(p, job, err);
+            if (status < 0 || status == GAR_PENDING) {
+                return status;
+            }
+            if (job->is_done) {
+                retire_job(p, job);
+                continue;
+            }
+            resume_job(p, job);
+        }
+        if (p->is_ordered && p->sink->vtable->push == NULL && !p->is_satisfied) {
+            break;
+        }
+    }
+    return GAR_OK;
+}
+
+static enum gar_status dispatch(struct gar_pipeline *p, struct gar_error *err)
+    GAR_REQUIRES(gar_query_role)
+{
+    while (!p->is_satisfied && p->branch < p->branch_count &&
+           p->seq_next - p->seq_head < p->window) {
+        struct gar_branch *branch = &p->branches[p->branch];
+        struct gar_source_unit unit = {0};
+        const enum gar_status status =
+            branch->source->vtable->next(branch->source, p->query, &unit, err);
+        if (status == GAR_EOF) {
+            p->branch++;
+            continue;
+        }
+        if (status != GAR_OK) {
+            return status;
+        }
+        struct gar_job *job = NULL;
+        const enum gar_status made = new_job(p->query, GAR_JOB_MORSEL, &job, err);
+        if (made < 0) {
+            branch->source->vtable->unit_free(branch->source, &unit);
+            return made;
+        }
+        job->pipeline = p;
+        job->seq = p->seq_next++;
+        job->branch = branch;
+        job->unit = unit;
+        job->rows_max = p->range.take >= 0 ? p->range.skip + p->range.take : -1;
+        p->ring[job->seq % p->window_max] = job;
+        p->in_flight++;
+        submit_job(p->query, job, false);
+    }
+    return GAR_OK;
+}
+
+static enum gar_status start_pipeline(struct gar_pipeline *p, struct gar_error *err)
+    GAR_REQUIRES(gar_query_role)
+{
+    p->window_max = p->query->is_inline ? 1 : (int64_t)p->query->workers * 3 + 1;
+    p->window = p->range.take >= 0 ? 1 : p->window_max;
+    p->ring = (struct gar_job **)gar_calloc(p->window_max, (int64_t)sizeof *p->ring);
+    if (p->ring == NULL) {
+        return gar_error_nomem(err, p->window_max * (int64_t)sizeof *p->ring);
+    }
+    GAR_TRY(gar_pipeline_make_workers(p, p->query->workers, err));
+    if (p->sink->vtable->start != NULL) {
+        GAR_TRY(p->sink->vtable->start(p->sink, p->query, p->query->workers, err));
+    }
+    p->state = GAR_PIPELINE_RUNNING;
+    if (p->range.take == 0) {
+        satisfy(p);
+    }
+    return GAR_OK;
+}
+
+/* Stages of the sink, one after the other. GAR_OK when it is complete. */
+static enum gar_status finalize(struct gar_pipeline *p, struct gar_error *err)
+    GAR_REQUIRES(gar_query_role)
+{
+    for (;;) {
+        if (p->in_flight > 0) {
+            return GAR_PENDING;
+        }
+        if (p->is_stage_begun) {
+            p->is_stage_begun = false;
+            p->stage++;
+        }
+        int64_t items = 0;
+        if (p->sink->vtable->stage != NULL) {
+            const enum gar_status status =
+                p->sink->vtable->stage(p->sink, p->query, p->stage, &items, err);
+            if (status != GAR_OK) {
+                return status;
+            }
+        }
+        if (items == 0) {
+            p->state = GAR_PIPELINE_DONE;
+            return GAR_OK;
+        }
+        p->is_stage_begun = true;
+        for (int64_t i = 0; i < items; i++) {
+            struct gar_job *job = NULL;
+            GAR_TRY(new_job(p->query, GAR_JOB_ITEM, &job, err));
+            job->pipeline = p;
+            job->stage = p->stage;
+            job->item = i;
+            p->in_flight++;
+            submit_job(p->query, job, false);
+        }
+    }
+}
+
+/* GAR_OK when the pipeline is done, GAR_PENDING when something has to happen first. */
+static enum gar_status advance_pipeline(struct gar_pipeline *p, struct gar_error *err)
+    GAR_REQUIRES(gar_query_role)
+{
+    if (p->state == GAR_PIPELINE_WAITING) {
+        GAR_TRY(start_pipeline(p, err));
+    }
+    if (p->state == GAR_PIPELINE_RUNNING) {
+        const enum gar_status drained = drain(p, err);
+        GAR_TRY(drained);
+        if (drained == GAR_OK) {
+            GAR_TRY(dispatch(p, err));
+        }
+        const bool is_all_given = p->is_satisfied || p->branch >= p->branch_count;
+        if (!is_all_given || p->in_flight > 0 || p->seq_head < p->seq_next) {
+            return GAR_PENDING;
+        }
+        p->state = GAR_PIPELINE_FINALIZING;
+    }
+    return p->state == GAR_PIPELINE_FINALIZING ? finalize(p, err) : GAR_OK;
+}
+
+static enum gar_status run_free_parts(void *context, int32_t worker, struct gar_error *err)
+{
+    (void)worker;
+    (void)err;
+    struct gar_query *query = (struct gar_query *)context;
+    /* The job that runs this is not in any list. */
+    gar_query_free_parts(query);
+    return GAR_OK;
+}
+
+static void parts_are_free(void *context, struct gar_query *query, enum gar_status status,
+                           const struct gar_error *err)
+{
+    (void)context;
+    (void)status;
+    (void)err;
+    query->has_write = false;
+}
+
+/* Nothing is at work any more: free all, then tell the consumer. */
+static void finish(struct gar_query *query) GAR_REQUIRES(gar_query_role)
+{
+    if (query->has_write && !query->is_inline) {
+        /* Taking back what was staged is IO. */
+        struct gar_error err = GAR_ERROR_INIT;
+        if (gar_query_call(query, true, run_free_parts, parts_are_free, query, &err) >= 0) {
+            return;
+        }
+    }
+    gar_query_free_parts(query);
+    query->is_finished = true;
+    if (query->is_inline) {
+        gar_exec_progress_end(query->progress, query->status);
+        return;
+    }
+    gar_cancel_remove_waker(query->cancel, &query->waker);
+    gar_loop_stop_timer_on_loop(gar_runtime_loop(query->runtime), &query->deadline);
+    gar_stream_end(query->stream, query->status, query->is_failed ? &query->error : NULL);
+    query->stream = NULL;
+    gar_exec_progress_end(query->progress, query->status); /* whoever sees it finds the end mark */
+    gar_runtime_leave(query->runtime);
+    gar_query_unref(query);
+}
+
+static void advance(struct gar_query *query)
+{
+    if (query->is_finished || query->is_advancing) {
+        query->advance_again = query->is_advancing;
+        return;
+    }
+    query->is_advancing = true;
+    do {
+        query->advance_again = false;
+        struct gar_error err = GAR_ERROR_INIT;
+        if (!query->is_failed && query->current != NULL && gar_cancel_requested(query->cancel)) {
+            gar_query_fail(query, gar_cancel_status(query->cancel, &err), &err);
+        }
+        while (!query->is_failed && query->current != NULL) {
+            const enum gar_status status = advance_pipeline(query->current, &err);
+            if (status < 0) {
+                gar_query_fail(query, status, &err);
+            }
+            if (status != GAR_OK) {
+                break;
+            }
+            query->current = query->current->next;
+        }
+    } while (query->advance_again);
+    query->is_advancing = false;
+    if (query->in_flight == 0 && (query->is_failed || query->current == NULL)) {
+        finish(query);
+    }
+}
+
+void gar_query_advance(struct gar_query *query)
+{
+    gar_query_role_assert();
+    advance(query);
+}
