@@ -19,6 +19,8 @@ enum gar_os_call {
     GAR_OS_THREAD,
     GAR_OS_MAP,
     GAR_OS_EVENT_FD,
+    GAR_OS_SOCKET,
+    GAR_OS_PROCESS,
     GAR_OS_CALL_COUNT,
 };
 

@@ -35,6 +35,20 @@ void gar_loop_start_timer_on_loop(struct gar_loop *loop, struct gar_timer *timer
 /* Stop; one that does not run is fine. Threads: query loop only. */
 void gar_loop_stop_timer_on_loop(struct gar_loop *loop, struct gar_timer *timer);
 
+/* A descriptor that the loop looks at. Embedded; zeroed = not watched. */
+struct gar_watch {
+    int fd;
+    /* On the loop, again and again while an event stands: read, or stop watching. May stop any watch, its own too, and
+     * free its struct. events: bits of enum gar_poll_event (os/poll.h). */
+    void (*ready)(struct gar_watch *watch, struct gar_loop *loop, uint32_t events);
+    bool is_watching;
+};
+/* Watch watch->fd for reading. Errors: GAR_ERR_IO (too many open files). Threads: query loop only. */
+GAR_MUST_USE enum gar_status gar_loop_watch_on_loop(struct gar_loop *loop, struct gar_watch *watch,
+                                                    struct gar_error *err);
+/* Before the descriptor is closed; one that is not watched is fine. Threads: query loop only. */
+void gar_loop_unwatch_on_loop(struct gar_loop *loop, struct gar_watch *watch);
+
 /* Is the calling thread the loop's? */
 bool gar_loop_is_self(const struct gar_loop *loop);
 

@@ -21,7 +21,8 @@
 
 #define IO_THREADS_DEFAULT 8
 
-/* What idle threads look at on a machine with one CPU: spinning there only keeps the work from running. */
+/* What idle threads look at that must not spin: those of a machine with one CPU, where it keeps the work from running,
+ * and the spawn thread. */
 static const int64_t never_active = 0;
 
 struct gar_runtime {
@@ -29,6 +30,7 @@ struct gar_runtime {
     struct gar_memory_pool *memory; /* owned reference */
     struct gar_pool *compute;
     struct gar_pool *io;
+    struct gar_pool *spawn; /* one thread */
     struct gar_loop *loop;
     struct gar_mutex lock; /* start and end */
     struct gar_cond left;  /* active has fallen to 0 */
@@ -85,6 +87,7 @@ void gar_runtime_free(struct gar_runtime *runtime)
         gar_loop_stop(runtime->loop);
         gar_pool_stop(runtime->io);
         gar_pool_stop(runtime->compute);
+        gar_pool_stop(runtime->spawn);
     }
     free_parts(runtime, is_forked);
 }
@@ -150,6 +153,9 @@ int32_t gar_runtime_threads(const struct gar_runtime *runtime)
     if ((started & GAR_RUNTIME_IO) != 0) {
         threads += gar_pool_workers(runtime->io);
     }
+    if ((started & GAR_RUNTIME_SPAWN) != 0) {
+        threads += 1;
+    }
     return threads;
 }
 
@@ -166,6 +172,11 @@ struct gar_pool *gar_runtime_compute(struct gar_runtime *runtime)
 struct gar_pool *gar_runtime_io(struct gar_runtime *runtime)
 {
     return runtime->io;
+}
+
+struct gar_pool *gar_runtime_spawn(struct gar_runtime *runtime)
+{
+    return runtime->spawn;
 }
 
 struct gar_loop *gar_runtime_loop(struct gar_runtime *runtime)
@@ -218,6 +229,9 @@ static enum gar_status make_parts(struct gar_runtime *runtime,
     };
     GAR_TRY(gar_pool_new(&compute, &runtime->compute, err));
     GAR_TRY(gar_pool_new(&io, &runtime->io, err));
+    const struct gar_pool_options spawn = {
+        .name = "Actor-Spawn", .threads = 1, .active = &never_active};
+    GAR_TRY(gar_pool_new(&spawn, &runtime->spawn, err));
     return gar_loop_new(active, &runtime->loop, err);
 }
 
@@ -225,6 +239,7 @@ static enum gar_status make_parts(struct gar_runtime *runtime,
 static void free_parts(struct gar_runtime *runtime, bool is_forked)
 {
     gar_loop_free(runtime->loop, is_forked);
+    gar_pool_free(runtime->spawn, is_forked);
     gar_pool_free(runtime->io, is_forked);
     gar_pool_free(runtime->compute, is_forked);
     gar_memory_pool_unref(runtime->memory);
@@ -250,6 +265,10 @@ static enum gar_status start_locked(struct gar_runtime *runtime, uint32_t parts,
     if ((missing & GAR_RUNTIME_IO) != 0) {
         GAR_TRY(gar_pool_run_threads(runtime->io, err));
         (void)__atomic_fetch_or(&runtime->started, (uint32_t)GAR_RUNTIME_IO, __ATOMIC_RELEASE);
+    }
+    if ((missing & GAR_RUNTIME_SPAWN) != 0) {
+        GAR_TRY(gar_pool_run_threads(runtime->spawn, err));
+        (void)__atomic_fetch_or(&runtime->started, (uint32_t)GAR_RUNTIME_SPAWN, __ATOMIC_RELEASE);
     }
     return GAR_OK;
 }

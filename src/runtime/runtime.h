@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime: compute pool, IO pool, query loop, memory pool. Threads start at first need and are joined at free. */
+/* The runtime: compute pool, IO pool, spawn thread, query loop, memory pool. Threads start at first need and are joined at free. */
 #ifndef GAR_RUNTIME_RUNTIME_H
 #define GAR_RUNTIME_RUNTIME_H
 
@@ -39,7 +39,8 @@ enum gar_runtime_part {
     GAR_RUNTIME_COMPUTE = 1,
     GAR_RUNTIME_IO = 2,
     GAR_RUNTIME_LOOP = 4,
-    GAR_RUNTIME_ALL = 7
+    GAR_RUNTIME_ALL = 7,   /* what every query may need */
+    GAR_RUNTIME_SPAWN = 8, /* for worker processes */
 };
 /* Make sure that the named parts (bits of enum gar_runtime_part) run; cheap when they do. A pool that gets only some
  * of its threads goes on with those.
@@ -65,6 +66,8 @@ bool gar_runtime_is_forked(const struct gar_runtime *runtime);
 /* Borrowed from the runtime. */
 struct gar_pool *gar_runtime_compute(struct gar_runtime *runtime);
 struct gar_pool *gar_runtime_io(struct gar_runtime *runtime);
+/* One thread that starts processes and lives as long as the runtime, because a process's death signal follows it. */
+struct gar_pool *gar_runtime_spawn(struct gar_runtime *runtime);
 struct gar_loop *gar_runtime_loop(struct gar_runtime *runtime);
 struct gar_memory_pool *gar_runtime_memory(struct gar_runtime *runtime);
 
