@@ -147,8 +147,9 @@ static bool set_number(PyObject *exception, const char *name, int64_t value)
 
 PyObject *raise_error(struct gar_state *state, enum gar_status status, const struct gar_error *err)
 {
-    if (PyErr_Occurred() != NULL) {
-        return NULL; /* a signal's handler raised while the engine waited */
+    if (PyErr_Occurred() != NULL) { /* a signal's handler raised while the engine waited */
+        settle_signals();
+        return NULL;
     }
     if (status == GAR_ERR_INTERRUPTED) {
         PyErr_SetNone(PyExc_KeyboardInterrupt);

@@ -459,32 +459,38 @@ static PyObject *frame_collect(PyObject *self, PyObject *args)
     return finish(state, status, out, &err);
 }
 
-static PyObject *frame_count_rows(PyObject *self, PyObject *unused)
+static PyObject *frame_count_rows(PyObject *self, PyObject *args)
 {
-    (void)unused;
     struct gar_state *state = as_frame(self)->state;
+    long long timeout_ms = 0;
     struct waiting w;
     struct gar_run_options options;
     struct gar_error err;
     int64_t rows = 0;
     enum gar_status status;
+    if (!PyArg_ParseTuple(args, "|L", &timeout_ms)) {
+        return NULL;
+    }
     waiting_init(&w, state, &options);
+    options.timeout_ms = timeout_ms;
     GAR_WITHOUT_GIL(&w,
                     status = gar_frame_count_rows(as_frame(self)->frame, &options, &rows, &err));
     return status < 0 ? raise_error(state, status, &err) : PyLong_FromLongLong(rows);
 }
 
-/* run(batch_rows, timeout_ms, as_view) -> Result */
+/* run(batch_rows, timeout_ms, as_view, mode=0) -> Result */
 static PyObject *frame_run(PyObject *self, PyObject *args)
 {
     long long batch_rows = 0;
     long long timeout_ms = 0;
     int as_view = 0;
-    if (!PyArg_ParseTuple(args, "LLp", &batch_rows, &timeout_ms, &as_view)) {
+    int mode = GAR_RUN_ON_DEMAND;
+    if (!PyArg_ParseTuple(args, "LLp|i", &batch_rows, &timeout_ms, &as_view, &mode)) {
         return NULL;
     }
     return start_result(as_frame(self)->state, as_frame(self)->frame, batch_rows, timeout_ms,
-                        as_view != 0 ? GAR_TEXT_AS_VIEW : GAR_TEXT_AS_LARGE);
+                        as_view != 0 ? GAR_TEXT_AS_VIEW : GAR_TEXT_AS_LARGE,
+                        (enum gar_run_mode)mode);
 }
 
 /* stream(batch_rows, as_view) -> capsule */
@@ -518,7 +524,7 @@ typedef enum gar_status (*write_fn)(const struct gar_frame *, const char *,
                                     const struct gar_run_options *, struct gar_frame **,
                                     struct gar_error *);
 
-/* write_x(path, compression or None, overwrite, single_file, delimiter, header, row_group_rows) */
+/* write_x(path, compression or None, overwrite, single_file, delimiter, header, row_group_rows, timeout_ms) */
 static PyObject *write_files(PyObject *self, PyObject *args, write_fn write)
 {
     struct gar_state *state = as_frame(self)->state;
@@ -529,6 +535,7 @@ static PyObject *write_files(PyObject *self, PyObject *args, write_fn write)
     int single_file = 0;
     int header = 1;
     long long row_group_rows = 0;
+    long long timeout_ms = 0;
     struct gar_write_options options;
     struct gar_run_options run;
     struct gar_error err;
@@ -536,8 +543,8 @@ static PyObject *write_files(PyObject *self, PyObject *args, write_fn write)
     struct waiting w;
     enum gar_status status;
     gar_write_options_init(&options);
-    if (!PyArg_ParseTuple(args, "szppzpL", &path, &compression, &overwrite, &single_file,
-                          &delimiter, &header, &row_group_rows)) {
+    if (!PyArg_ParseTuple(args, "szppzpL|L", &path, &compression, &overwrite, &single_file,
+                          &delimiter, &header, &row_group_rows, &timeout_ms)) {
         return NULL;
     }
     if (delimiter != NULL) {
@@ -552,6 +559,7 @@ static PyObject *write_files(PyObject *self, PyObject *args, write_fn write)
     options.header = header != 0;
     options.row_group_rows = row_group_rows;
     waiting_init(&w, state, &run);
+    run.timeout_ms = timeout_ms;
     GAR_WITHOUT_GIL(&w, status = write(as_frame(self)->frame, path, &options, &run, &out, &err));
     return finish(state, status, out, &err);
 }
@@ -586,8 +594,8 @@ static PyMethodDef frame_methods[] = {
      "table(html, max_rows, max_cell_width, max_width, total_rows)"},
     {"empty", frame_empty, METH_NOARGS, "The same columns without rows, over memory."},
     {"collect", frame_collect, METH_VARARGS, "collect(timeout_ms=0): run, keep the rows."},
-    {"count_rows", frame_count_rows, METH_NOARGS, "Run and count."},
-    {"run", frame_run, METH_VARARGS, "run(batch_rows, timeout_ms, as_view)"},
+    {"count_rows", frame_count_rows, METH_VARARGS, "count_rows(timeout_ms=0): run and count."},
+    {"run", frame_run, METH_VARARGS, "run(batch_rows, timeout_ms, as_view, mode=0)"},
     {"stream", frame_stream, METH_VARARGS, "stream(batch_rows, as_view): Arrow stream capsule."},
     {"write_parquet", frame_write_parquet, METH_VARARGS, "Write Parquet files."},
     {"write_csv", frame_write_csv, METH_VARARGS, "Write CSV files."},

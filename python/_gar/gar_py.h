@@ -132,6 +132,9 @@ struct waiting {
     struct drop_list *drops;
 };
 
+/* With an exception that a signal's handler raised while the engine waited: signals that came while it stopped are handled
+ * now, so that a second Ctrl-C does not raise a second KeyboardInterrupt out of the first one's handling. */
+void settle_signals(void);
 void waiting_init(struct waiting *w, struct gar_state *state, struct gar_run_options *options);
 /* For queries that other libraries pull as Arrow streams, on threads of any kind. */
 void stream_waiting_init(struct gar_run_options *options);
@@ -232,6 +235,6 @@ PyObject *wrap_expression(struct gar_state *state, struct gar_expr *expr);
 PyObject *wrap_frame(struct gar_state *state, struct gar_frame *frame);
 /* A result as an iterator of batches. Moves the frame's run. */
 PyObject *start_result(struct gar_state *state, struct gar_frame *frame, int64_t batch_rows,
-                       int64_t timeout_ms, enum gar_text_encoding encoding);
+                       int64_t timeout_ms, enum gar_text_encoding encoding, enum gar_run_mode mode);
 
 #endif

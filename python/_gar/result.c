@@ -10,8 +10,9 @@ struct py_result {
     struct waiting waiting; /* the engine's callback looks here; set before each call */
     struct ArrowSchema schema;
     enum gar_text_encoding encoding;
-    bool is_busy; /* a thread is inside next */
+    bool is_busy; /* a thread is inside the engine */
     bool is_done;
+    bool is_interrupted; /* a signal's exception was raised: once */
 };
 
 static struct py_result *as_result(PyObject *self)
@@ -20,7 +21,7 @@ static struct py_result *as_result(PyObject *self)
 }
 
 PyObject *start_result(struct gar_state *state, struct gar_frame *frame, int64_t batch_rows,
-                       int64_t timeout_ms, enum gar_text_encoding encoding)
+                       int64_t timeout_ms, enum gar_text_encoding encoding, enum gar_run_mode mode)
 {
     PyObject *self = PyType_GenericAlloc(state->result_type, 0);
     if (self == NULL) {
@@ -34,6 +35,7 @@ PyObject *start_result(struct gar_state *state, struct gar_frame *frame, int64_t
     waiting_init(&r->waiting, state, &options);
     options.batch_rows = batch_rows;
     options.timeout_ms = timeout_ms;
+    options.mode = mode;
     enum gar_status status;
     GAR_WITHOUT_GIL(&r->waiting, status = gar_frame_run(frame, &options, &r->result, &err));
     if (status >= 0) {
@@ -64,21 +66,54 @@ static void result_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
+/* Before a call that may wait: one thread at a time. False with an exception. */
+static bool enter_result(struct py_result *r)
+{
+    if (r->is_busy) {
+        (void)raise_text(r->state, GAR_ERR_VALUE, "this result is being read by another thread");
+        return false;
+    }
+    drop_list_drain(r->state->drops);
+    r->is_busy = true;
+    return true;
+}
+
+/* The exception of a failure; later calls report it again, so that a cut result never looks complete. Only a signal's own
+ * exception is raised once. */
+static PyObject *fail_result(struct py_result *r, enum gar_status status,
+                             const struct gar_error *err)
+{
+    if (status == GAR_ERR_INTERRUPTED && r->is_interrupted && PyErr_Occurred() == NULL) {
+        return raise_text(r->state, GAR_ERR_CANCELLED, "this query was interrupted");
+    }
+    r->is_interrupted = r->is_interrupted || status == GAR_ERR_INTERRUPTED;
+    return raise_error(r->state, status, err);
+}
+
+/* A batch (moved) as an Array of a struct. */
+static PyObject *wrap_batch(struct py_result *r, struct ArrowArray *array)
+{
+    struct ArrowSchema schema;
+    if (!copy_schema(&r->schema, NULL, &schema)) {
+        array->release(array);
+        return NULL;
+    }
+    struct holder *holder = holder_new(&schema, array);
+    return holder != NULL ? wrap_array(r->state, holder) : NULL;
+}
+
 /* The next batch as an Array of a struct; NULL without an exception at the end. */
 static PyObject *result_next(PyObject *self)
 {
     struct py_result *r = as_result(self);
     struct ArrowArray array;
-    struct ArrowSchema schema;
     struct gar_error err;
-    if (r->is_busy) {
-        return raise_text(r->state, GAR_ERR_VALUE, "this result is being read by another thread");
-    }
-    if (r->is_done) {
+    if (r->is_done && !r->is_busy) {
         return NULL;
     }
-    drop_list_drain(r->state->drops);
-    r->is_busy = true;
+    if (!enter_result(r)) {
+        return NULL;
+    }
     enum gar_status status;
     GAR_WITHOUT_GIL(&r->waiting, status = gar_result_next(r->result, r->encoding, &array, &err));
     r->is_busy = false;
@@ -86,15 +121,73 @@ static PyObject *result_next(PyObject *self)
         r->is_done = true;
         return NULL;
     }
-    if (status < 0) { /* later calls report it again: a cut result never looks complete */
-        return raise_error(r->state, status, &err);
-    }
-    if (!copy_schema(&r->schema, NULL, &schema)) {
-        array.release(&array);
+    return status < 0 ? fail_result(r, status, &err) : wrap_batch(r, &array);
+}
+
+/* The next batch if it is there, None if it is not; StopIteration at the end. */
+static PyObject *result_poll(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    struct py_result *r = as_result(self);
+    struct ArrowArray array;
+    struct gar_error err;
+    if (!enter_result(r)) {
         return NULL;
     }
-    struct holder *holder = holder_new(&schema, &array);
-    return holder != NULL ? wrap_array(r->state, holder) : NULL;
+    enum gar_status status;
+    GAR_WITHOUT_GIL(&r->waiting,
+                    status = gar_result_next_within(r->result, r->encoding, 0, &array, &err));
+    r->is_busy = false;
+    if (status == GAR_PENDING) {
+        return Py_NewRef(Py_None);
+    }
+    if (status == GAR_EOF) {
+        PyErr_SetNone(PyExc_StopIteration);
+        return NULL;
+    }
+    return status < 0 ? fail_result(r, status, &err) : wrap_batch(r, &array);
+}
+
+/* collect(timeout_ms): all rows as a Frame, or None if the query has not ended by then. -1: no bound. */
+static PyObject *result_collect(PyObject *self, PyObject *args)
+{
+    struct py_result *r = as_result(self);
+    long long timeout_ms = -1;
+    struct gar_frame *out = NULL;
+    struct gar_error err;
+    if (!PyArg_ParseTuple(args, "L", &timeout_ms) || !enter_result(r)) {
+        return NULL;
+    }
+    enum gar_status status;
+    GAR_WITHOUT_GIL(&r->waiting, status = gar_result_collect(r->result, timeout_ms, &out, &err));
+    r->is_busy = false;
+    if (status == GAR_PENDING) {
+        return Py_NewRef(Py_None);
+    }
+    return status < 0 ? fail_result(r, status, &err) : wrap_frame(r->state, out);
+}
+
+static PyObject *result_fd(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    struct py_result *r = as_result(self);
+    struct gar_error err;
+    int fd = -1;
+    const enum gar_status status = gar_result_fd(r->result, &fd, &err);
+    return status < 0 ? raise_error(r->state, status, &err) : PyLong_FromLong(fd);
+}
+
+static PyObject *result_progress(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    static const char *const states[] = {"running", "done", "cancelled", "failed"};
+    struct gar_progress p = {.struct_bytes = sizeof p};
+    gar_result_progress(as_result(self)->result, &p);
+    return Py_BuildValue("{s:s,s:d,s:L,s:L,s:L,s:L,s:L}", "state", states[p.state], "elapsed",
+                         (double)p.elapsed_ns / 1e9, "rows_read", (long long)p.rows_read, "rows",
+                         (long long)p.rows, "bytes", (long long)p.bytes, "memory_bytes",
+                         (long long)p.memory_bytes, "memory_peak_bytes",
+                         (long long)p.memory_peak_bytes);
 }
 
 static PyObject *result_cancel(PyObject *self, PyObject *unused)
@@ -141,6 +234,10 @@ static PyObject *result_lists(PyObject *self, PyObject *unused)
 
 static PyMethodDef result_methods[] = {
     {"cancel", result_cancel, METH_NOARGS, "Stop the query."},
+    {"poll", result_poll, METH_NOARGS, "The next batch, or None if there is none yet."},
+    {"collect", result_collect, METH_VARARGS, "collect(timeout_ms): a Frame, or None."},
+    {"fd", result_fd, METH_NOARGS, "A descriptor: readable while poll would not give None."},
+    {"progress", result_progress, METH_NOARGS, "What the query has done so far."},
     {"lists", result_lists, METH_NOARGS, "All rows to come, one list for each column."},
     {NULL, NULL, 0, NULL},
 };

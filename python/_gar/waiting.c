@@ -66,9 +66,26 @@ static int look_at_signals(void *context)
     struct waiting *w = context;
     PyEval_RestoreThread(w->saved);
     drop_list_drain(w->drops);
-    const int result = PyErr_CheckSignals();
+    /* A handler has raised and the engine still comes to a stop: the next signal waits (settle_signals). */
+    const int result = PyErr_Occurred() != NULL ? -1 : PyErr_CheckSignals();
     w->saved = PyEval_SaveThread();
     return result != 0;
+}
+
+void settle_signals(void)
+{
+    PyObject *type = NULL;
+    PyObject *value = NULL;
+    PyObject *trace = NULL;
+    PyErr_Fetch(&type, &value, &trace);
+    if (PyErr_CheckSignals() == 0 || PyErr_ExceptionMatches(type)) {
+        PyErr_Clear();
+        PyErr_Restore(type, value, trace);
+    } else { /* another signal's handler raised something else: that one counts */
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(trace);
+    }
 }
 
 void waiting_init(struct waiting *w, struct gar_state *state, struct gar_run_options *options)

@@ -26,6 +26,7 @@ from gar.exceptions import GarError
 from gar.expressions import Expression, coalesce, col, interval, lit, sql_expr, when
 from gar.io import IOConfig, S3Config, read_csv, read_parquet
 from gar.recordbatch import RecordBatch
+from gar.running import QueryHandle
 from gar.schema import Field, Schema
 from gar.series import Series
 
@@ -39,6 +40,7 @@ __all__ = [
     "GarError",
     "GroupedDataFrame",
     "IOConfig",
+    "QueryHandle",
     "RecordBatch",
     "S3Config",
     "Schema",
@@ -80,6 +82,7 @@ _SUBMODULES = (
     "functions",
     "io",
     "recordbatch",
+    "running",
     "schema",
     "series",
 )

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gar.recordbatch import RecordBatch
+    from gar.running import BatchStream, QueryHandle
 
     ColumnInput = str | Expression
 
 _ITER_ROWS = 512  # rows that iter_rows turns into objects at once
 _CELL_WIDTH = 30
+_TIMEOUT_MAX_S = 10**9
 _PLAIN_WIDTH = 120  # of tables that are not printed to a terminal
 
 
@@ -282,49 +284,67 @@ class DataFrame:
         made._batch_rows = batch_size
         return made
 
-    # ---- running
+    # ---- running. timeout is in seconds from the start; when it passes, the query stops with GarTimeoutError.
 
     def collect(self, num_preview_rows: int | None = None, timeout: float | None = None) -> DataFrame:
-        """Run, and keep the rows in memory; later uses of this frame start from them. timeout is in seconds."""
+        """Run, and keep the rows in memory; later uses of this frame start from them."""
         if not self._is_collected:
-            self._frame = self._frame.collect(0 if timeout is None else max(1, int(timeout * 1000)))
+            self._frame = self._frame.collect(_milliseconds(timeout))
             self._is_collected = True
         self._preview_rows = num_preview_rows
         return self
 
-    def _run(self, as_view: bool = False) -> _native.Result:
-        return self._frame.run(self._batch_rows, 0, as_view)
+    def start(self, timeout: float | None = None) -> QueryHandle:
+        """Start the query and go on at once: a handle to look at it, to stop it, to wait for it or await it.
 
-    def count_rows(self) -> int:
+        The query runs to its end by itself; its rows wait in memory.
+        """
+        from gar.running import QueryHandle
+
+        return QueryHandle._start(self._frame, _milliseconds(timeout))
+
+    def __aiter__(self) -> BatchStream:
+        """Record batches, while the query runs, for `async for`."""
+        from gar.running import BatchStream
+
+        return BatchStream._start(self._frame, self._batch_rows)
+
+    def _run(self, as_view: bool = False, timeout: float | None = None) -> _native.Result:
+        return self._frame.run(self._batch_rows, _milliseconds(timeout), as_view)
+
+    def count_rows(self, timeout: float | None = None) -> int:
         """How many rows there are."""
         known = self._frame.known_rows()
-        return known if known >= 0 else self._frame.count_rows()
+        return known if known >= 0 else self._frame.count_rows(_milliseconds(timeout))
 
     def __len__(self) -> int:
         if not self._is_collected:
             raise RuntimeError("the frame has not run yet: use collect() before len(), or count_rows()")
         return self._frame.known_rows()
 
-    def to_pydict(self) -> dict[str, list[Any]]:
+    def to_pydict(self, timeout: float | None = None) -> dict[str, list[Any]]:
         """Run; a dict of lists."""
-        self.collect(self._preview_rows)
+        self.collect(self._preview_rows, timeout)
         return dict(zip(self._frame.column_names(), self._run(as_view=True).lists(), strict=True))
 
-    def to_pylist(self) -> list[dict[str, Any]]:
+    def to_pylist(self, timeout: float | None = None) -> list[dict[str, Any]]:
         """Run; a list of dicts."""
         from gar.recordbatch import _rows
 
-        self.collect(self._preview_rows)
+        self.collect(self._preview_rows, timeout)
         return _rows(self._frame.column_names(), self._run(as_view=True).lists(), self._frame.known_rows())
 
     def iter_rows(
-        self, results_buffer_size: Any = "num_cpus", column_format: str = "python"
+        self,
+        results_buffer_size: Any = "num_cpus",
+        column_format: str = "python",
+        timeout: float | None = None,
     ) -> Iterator[dict[str, Any]]:
         """Rows as dicts, while the query runs."""
         if column_format != "python":
             raise _native.GarUnsupportedError(f"iter_rows does not support column_format={column_format!r}")
         names = self._frame.column_names()
-        for batch in self._run(as_view=True):
+        for batch in self._run(as_view=True, timeout=timeout):
             if not names:
                 yield from ({} for _ in range(len(batch)))
                 continue
@@ -336,31 +356,41 @@ class DataFrame:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return self.iter_rows()
 
-    def iter_partitions(self, results_buffer_size: Any = "num_cpus") -> Iterator[RecordBatch]:
+    def iter_partitions(
+        self, results_buffer_size: Any = "num_cpus", timeout: float | None = None
+    ) -> Iterator[RecordBatch]:
         """Record batches, while the query runs."""
         from gar.recordbatch import RecordBatch
 
-        for batch in self._run():
+        for batch in self._run(timeout=timeout):
             yield RecordBatch(batch)
 
-    def to_arrow_iter(self, results_buffer_size: Any = "num_cpus") -> Iterator[Any]:
+    def to_arrow_iter(
+        self, results_buffer_size: Any = "num_cpus", timeout: float | None = None
+    ) -> Iterator[Any]:
         """pyarrow record batches, while the query runs."""
         import pyarrow
 
-        for batch in self._run():
+        for batch in self._run(timeout=timeout):
             yield pyarrow.record_batch(batch)
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self, timeout: float | None = None) -> Any:
         """Run; a pyarrow table with large_string and large_binary."""
         import pyarrow
 
         schema = pyarrow.schema(self.schema())
-        return pyarrow.Table.from_batches([pyarrow.record_batch(batch) for batch in self._run()], schema)
+        batches = [pyarrow.record_batch(batch) for batch in self._run(timeout=timeout)]
+        return pyarrow.Table.from_batches(batches, schema)
 
-    def to_pandas(self, nullable: bool = False, coerce_temporal_nanoseconds: bool = False) -> Any:
+    def to_pandas(
+        self,
+        nullable: bool = False,
+        coerce_temporal_nanoseconds: bool = False,
+        timeout: float | None = None,
+    ) -> Any:
         """Run; a pandas frame. Integers with nulls become float64, as pandas users expect, or with
         nullable=True pandas' own nullable types."""
-        table = self.to_arrow()
+        table = self.to_arrow(timeout)
         if not nullable:
             return table.to_pandas(coerce_temporal_nanoseconds=coerce_temporal_nanoseconds)
         return table.to_pandas(
@@ -387,12 +417,15 @@ class DataFrame:
         io_config: Any = None,
         single_file: bool = False,
         row_group_rows: int = 0,
+        timeout: float | None = None,
     ) -> DataFrame:
         """Run, and write Parquet files; a frame of their paths. The folder shows all of the files or none."""
         args = _write_args(
             root_dir, "none" if compression is None else compression, write_mode, partition_cols
         )
-        made = self._frame.write_parquet(*args, single_file, None, True, row_group_rows)
+        made = self._frame.write_parquet(
+            *args, single_file, None, True, row_group_rows, _milliseconds(timeout)
+        )
         return DataFrame._of(made, is_collected=True)
 
     def write_csv(
@@ -409,6 +442,7 @@ class DataFrame:
         timestamp_format: str | None = None,
         compression: str | None = None,
         single_file: bool = False,
+        timeout: float | None = None,
     ) -> DataFrame:
         """Run, and write CSV files; a frame of their paths. The folder shows all of the files or none."""
         for name, value, default in (
@@ -422,7 +456,9 @@ class DataFrame:
         args = _write_args(
             root_dir, "none" if compression is None else compression, write_mode, partition_cols
         )
-        made = self._frame.write_csv(*args, single_file, delimiter, header is not False, 0)
+        made = self._frame.write_csv(
+            *args, single_file, delimiter, header is not False, 0, _milliseconds(timeout)
+        )
         return DataFrame._of(made, is_collected=True)
 
     # ---- looking
@@ -442,11 +478,14 @@ class DataFrame:
             text += "\nexplain(show_all=True) shows the optimized and physical plans too.\n"
         print(text, file=file)
 
-    def _table(self, html: bool, rows: int, cell_width: int = _CELL_WIDTH) -> str:
+    def _table(
+        self, html: bool, rows: int, cell_width: int = _CELL_WIDTH, timeout: float | None = None
+    ) -> str:
         width = 0 if html else _width()
         if self._is_collected:
             return self._frame.table(html, rows, cell_width, width, self._frame.known_rows()).rstrip("\n")
-        preview = self._frame.limit(0, rows + 1).collect()  # one more tells whether these are all
+        limited = self._frame.limit(0, rows + 1)
+        preview = limited.collect(_milliseconds(timeout))  # one more tells whether these are all
         total = self._frame.known_rows()
         if total < 0 and preview.known_rows() <= rows:
             total = preview.known_rows()
@@ -460,6 +499,7 @@ class DataFrame:
         max_width: int = _CELL_WIDTH,
         align: str = "left",
         columns: Any = None,
+        timeout: float | None = None,
     ) -> None:
         """Run what the first n rows need and print them as a table."""
         if n < 0:
@@ -469,9 +509,9 @@ class DataFrame:
         if _in_notebook():
             from IPython.display import HTML, display
 
-            display(HTML(self._table(True, n, max_width)))
+            display(HTML(self._table(True, n, max_width, timeout)))
         else:
-            print(self._table(False, n, max_width))
+            print(self._table(False, n, max_width, timeout))
 
     def __repr__(self) -> str:
         return self._preview(html=False)
@@ -553,6 +593,15 @@ def concat(dfs: list[DataFrame]) -> DataFrame:
         if not isinstance(df, DataFrame):
             raise _native.GarTypeError(f"concat takes frames, got {type(df).__name__}")
     return dfs[0] if len(dfs) == 1 else DataFrame._of(_native.concat([df._frame for df in dfs]))
+
+
+def _milliseconds(timeout: float | None) -> int:
+    """The engine's form of a timeout in seconds: 0 is none."""
+    if timeout is None:
+        return 0
+    if not timeout >= 0:  # NaN neither
+        raise _native.GarValueError(f"timeout must not be negative, got {timeout!r}")
+    return max(1, int(min(timeout, _TIMEOUT_MAX_S) * 1000))
 
 
 def _is_all(item: Any) -> bool:

@@ -37,7 +37,8 @@ GAR_MUST_USE enum gar_status gar_stream_new_queue(const struct gar_stream_option
 
 /* Producer. batch must be gathered (no selection) and have the stream's schema. GAR_OK: batch is moved. GAR_PENDING:
  * full; keep the batch and push again after on_room. GAR_ERR_CANCELLED (message set): the consumer has gone; keep the
- * batch. GAR_ERR_NOMEM: no place for it; keep the batch. Never blocks. Threads: any number at once; order is that of the calls. */
+ * batch. GAR_ERR_NOMEM: no place for it; keep the batch. Never blocks.
+ * Threads: any number at once; order is that of the calls. */
 GAR_MUST_USE enum gar_status gar_stream_push(struct gar_stream_sink *sink, struct gar_batch *batch,
                                              struct gar_error *err);
 bool gar_stream_is_full(const struct gar_stream_sink *sink);
