@@ -36,6 +36,7 @@ struct gar_session;
 struct gar_expr;
 struct gar_frame;
 struct gar_result;
+struct gar_profile;
 
 /* "0.1.0". Threads: any. */
 GAR_STABLE const char *gar_version(void);
@@ -437,6 +438,78 @@ GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_write_parquet(
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_write_csv(
     const struct gar_frame *frame, const char *path, const struct gar_write_options *write,
     const struct gar_run_options *options, struct gar_frame **out, struct gar_error *err);
+
+/* ---- profiles: what the operators of a query have done -------------------------------------------------------------- */
+
+/* A live view of one query: it may be read from any thread while the query runs, and after query and result are gone. */
+
+struct gar_query_profile {
+    size_t struct_bytes;       /* set by the caller */
+    int64_t wall_ns;           /* since the start; stands still after the end */
+    int64_t cpu_ns;            /* of all threads that worked for it, so far */
+    int64_t rows;              /* of the result so far */
+    int64_t bytes;             /* of the result so far */
+    int64_t rows_read;         /* that its scans gave */
+    int64_t memory_bytes;      /* column memory that the query and its rows hold now */
+    int64_t memory_peak_bytes; /* the most it ever held */
+    int64_t operator_count;    /* 0 until it is planned */
+    int32_t pipeline_count;
+    int32_t pipeline; /* that runs now, from 1; 0: none */
+    int32_t threads;  /* compute threads it may use */
+    bool is_inline;   /* on the caller's thread */
+    bool is_finished;
+    enum gar_status status; /* of the end */
+    /* What a query that has not moved for a while waits for (the watchdog's words), or NULL. */
+    const char *waiting;
+};
+
+enum gar_operator_role { GAR_OPERATOR_SOURCE, GAR_OPERATOR_TRANSFORM, GAR_OPERATOR_SINK };
+
+struct gar_operator_profile {
+    size_t struct_bytes; /* set by the caller */
+    const char *name;    /* "scan", "filter", "group by" */
+    const char *detail;  /* as in the physical plan */
+    enum gar_operator_role role;
+    int32_t pipeline; /* from 1 */
+    int32_t branch;   /* of the pipeline, from 1: inputs of a concat */
+    int64_t rows_in;  /* a scan: rows read, before its own filter */
+    int64_t
+        rows_out; /* a sink: its rows come out of the source of a later pipeline; 0 here, but for the result */
+    int64_t batches;     /* given; a sink: taken */
+    int64_t bytes;       /* of those batches */
+    int64_t busy_ns;     /* on compute threads, all together */
+    int64_t io_ns;       /* on IO threads: reading, writing */
+    int64_t memory_bytes;
+    int64_t memory_peak_bytes;
+    /* Scans, -1 where it means nothing or is not known. A piece is a row group, or a block of text. */
+    int64_t files_total;
+    int64_t files_read;
+    int64_t pieces_total;
+    int64_t pieces_skipped; /* because statistics exclude them, or a limit is filled */
+    int64_t pieces_read;
+    int64_t bytes_read; /* as stored */
+    int64_t bytes_total;
+    int64_t rows_total;
+};
+
+/* The caller releases it; NULL for a frame that was not made by running a query. Threads: any, while the result or frame
+ * lives. */
+GAR_EXPERIMENTAL struct gar_profile *gar_result_profile(const struct gar_result *result);
+GAR_EXPERIMENTAL struct gar_profile *gar_frame_profile(const struct gar_frame *frame);
+/* These fill the first struct_bytes of *out. False: no such operator. Texts live as long as the profile. */
+GAR_EXPERIMENTAL void gar_profile_query(const struct gar_profile *profile,
+                                        struct gar_query_profile *out);
+GAR_EXPERIMENTAL bool gar_profile_operator(const struct gar_profile *profile, int64_t i,
+                                           struct gar_operator_profile *out);
+/* The physical plan with the numbers of each operator. Errors: GAR_ERR_NOMEM. */
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_profile_text(const struct gar_profile *profile,
+                                                               char **out, struct gar_error *err);
+GAR_EXPERIMENTAL struct gar_profile *gar_profile_retain(struct gar_profile *profile);
+GAR_EXPERIMENTAL void gar_profile_release(struct gar_profile *profile);
+/* Runs the frame, throws its rows away, and gives the physical plan with the numbers of each operator. */
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_explain_analyze(
+    const struct gar_frame *frame, const struct gar_run_options *options, char **out,
+    struct gar_error *err);
 
 /* ---- text ---------------------------------------------------------------------------------------------------------------- */
 

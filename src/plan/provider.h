@@ -19,6 +19,26 @@ struct gar_scan_provider;
 struct gar_scan;
 struct gar_unit;
 
+/* What a scan has done, for the profile: filled in by scans that know, added to with relaxed atomics on any thread. -1: not known. */
+struct gar_scan_counts {
+    int64_t files_total;
+    int64_t files_read;
+    int64_t pieces_total;   /* row groups, blocks */
+    int64_t pieces_skipped; /* excluded by statistics, or beyond a limit */
+    int64_t pieces_read;
+    int64_t bytes_total; /* that will be read, as stored */
+    int64_t bytes_read;
+    int64_t rows_total; /* that will be read, before the filter */
+    int64_t rows_read;
+};
+
+#define GAR_SCAN_COUNT(counts, field, n)                                       \
+    do {                                                                       \
+        if ((counts) != NULL) {                                                \
+            (void)__atomic_fetch_add(&(counts)->field, (n), __ATOMIC_RELAXED); \
+        }                                                                      \
+    } while (0)
+
 /* What the plan wants of a scan. Borrowed during open. */
 struct gar_scan_request {
     const int64_t *
@@ -28,8 +48,9 @@ struct gar_scan_request {
         *filter;        /* over the provider's schema (also of columns not in `columns`), or NULL */
     int64_t limit;      /* rows that are enough after the filter, or -1 */
     int64_t batch_rows; /* rows a batch should have at most (default_morsel_size) */
-    struct gar_memory *memory; /* borrowed for the life of the scan */
-    struct gar_cancel *cancel; /* borrowed likewise */
+    struct gar_memory *memory;      /* borrowed for the life of the scan */
+    struct gar_cancel *cancel;      /* borrowed likewise */
+    struct gar_scan_counts *counts; /* borrowed likewise; zeroed when open is called; may be NULL */
 };
 
 struct gar_scan_vtable {

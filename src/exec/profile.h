@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the operators of a query have done so far: counted while it runs, read by anyone at any time, also after the query
+ * has gone.
+ *
+ * Who writes: each worker has counters of its own for every operator, and so has the query role; a word has one
+ * writer at a time and is written and read with relaxed atomics. Who reads adds them up. Nothing is locked and the query is not asked, so
+ * looking costs the query nothing. Memory and scan counters are shared words (few writes each). */
+#ifndef GAR_EXEC_PROFILE_H
+#define GAR_EXEC_PROFILE_H
+
+#include <gar/gar.h>
+
+#include "base/attrs.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "os/clock.h"
+#include "plan/provider.h"
+
+struct gar_profile;
+struct gar_query;
+
+/* The clock starts now. Owns: caller unrefs. */
+GAR_MUST_USE enum gar_status gar_profile_new(struct gar_profile **out, struct gar_error *err);
+struct gar_profile *gar_profile_ref(struct gar_profile *profile);
+void gar_profile_unref(struct gar_profile *profile);
+
+/* ---- readers; any thread, never wait ---- */
+
+/* Everything but the query's memory, which its account knows. */
+void gar_profile_read_query(const struct gar_profile *profile, struct gar_query_profile *out);
+/* False past the end, and before the query has been lowered. Texts live as long as the profile. */
+bool gar_profile_read_operator(const struct gar_profile *profile, int64_t i,
+                               struct gar_operator_profile *out);
+/* The physical plan as text; with_numbers: what each operator has done below its line. */
+void gar_profile_print(const struct gar_profile *profile, bool with_numbers, struct gar_strbuf *out);
+/* One line for terminals: how far the operators at work have come. Returns its bytes. */
+int64_t gar_profile_line(const struct gar_profile *profile, char *out, int64_t out_bytes);
+
+/* ---- what a query writes ---- */
+
+/* Of one operator, by one worker. */
+struct gar_op_counts {
+    int64_t rows_in;
+    int64_t rows_out;
+    int64_t batches;
+    int64_t bytes;
+    int64_t busy_ns; /* on compute threads */
+    int64_t io_ns;   /* on IO threads; role only */
+};
+
+/* Of one worker, or of the query role. Spaced so that two workers share no cache line. */
+struct gar_worker_counts {
+    char before[GAR_CACHE_LINE];
+    int64_t cpu_ns;
+    int64_t tasks;
+    struct gar_op_counts ops[]; /* then a cache line's room */
+};
+
+/* A task at work. Written by its worker; the watchdog looks at op and since_ns. */
+struct gar_meter {
+    struct gar_worker_counts *counts;
+    int64_t since_ns; /* atomic: when the operator at work began with its batch */
+    int64_t cpu_ns;   /* of the thread when the task began */
+    int32_t op;       /* atomic: operator at work; -1: none */
+};
+
+#define GAR_COUNT_ADD(word, n) \
+    __atomic_store_n(&(word), __atomic_load_n(&(word), __ATOMIC_RELAXED) + (n), __ATOMIC_RELAXED)
+
+/* Before describe: the counters of a scan, borrowed by it. NULL: out of memory. */
+struct gar_scan_counts *gar_profile_new_scan(struct gar_profile *profile);
+/* Before describe: memory for one operator's needs, charged to `inner` and counted. Owns: the profile; what is
+ * allocated from it keeps what it needs alive. */
+GAR_MUST_USE enum gar_status gar_profile_new_memory(struct gar_profile *profile,
+                                                    struct gar_memory *inner,
+                                                    struct gar_memory **out, struct gar_error *err);
+/* After lowering: numbers and describes the operators and opens the profile to readers. */
+GAR_MUST_USE enum gar_status gar_profile_describe(struct gar_profile *profile,
+                                                  const struct gar_query *query,
+                                                  struct gar_error *err);
+/* role: the query ended. Once. */
+void gar_profile_end(struct gar_profile *profile, enum gar_status status);
+/* role: which pipeline runs now (from 1). */
+void gar_profile_set_pipeline(struct gar_profile *profile, int32_t pipeline);
+/* role: counts of an operator on IO threads and of deliveries. */
+struct gar_op_counts *gar_profile_role_counts(struct gar_profile *profile, int32_t op);
+
+/* worker: a task begins. Errors: GAR_ERR_NOMEM at a worker's first task. */
+GAR_MUST_USE enum gar_status gar_meter_begin(struct gar_meter *meter, struct gar_profile *profile,
+                                             int32_t worker, int32_t op, struct gar_error *err);
+void gar_meter_end(struct gar_meter *meter);
+/* worker: from now on `op` is at work. */
+GAR_INLINE void gar_meter_enter(struct gar_meter *meter, int32_t op)
+{
+    __atomic_store_n(&meter->op, op, __ATOMIC_RELAXED);
+}
+/* worker: op is done with a batch; the time since the last call is its. */
+GAR_INLINE struct gar_op_counts *gar_meter_leave(struct gar_meter *meter, int32_t op)
+{
+    struct gar_op_counts *counts = &meter->counts->ops[op];
+    const int64_t now_ns = gar_clock_ns();
+    GAR_COUNT_ADD(counts->busy_ns, now_ns - meter->since_ns);
+    __atomic_store_n(&meter->since_ns, now_ns, __ATOMIC_RELAXED);
+    return counts;
+}
+
+#endif
