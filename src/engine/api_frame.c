@@ -77,6 +77,7 @@ void gar_frame_release(struct gar_frame *frame)
         gar_batch_unref(frame->batches[i]);
     }
     gar_free(frame->batches);
+    gar_profile_unref(frame->profile);
     gar_plan_unref(frame->plan);
     gar_session_release(frame->session);
     gar_free(frame);

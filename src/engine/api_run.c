@@ -15,14 +15,14 @@
 #include "stream/arrow_stream.h"
 
 struct gar_result {
-    struct gar_session *session;        /* owned reference */
-    struct gar_runtime *runtime;        /* entered until release */
-    struct gar_account *account;        /* owned reference */
-    struct gar_stream *stream;          /* owned */
-    struct gar_cancel *cancel;          /* owned reference */
-    struct gar_exec_progress *progress; /* owned reference */
-    struct gar_schema *schema;          /* owned reference */
-    struct gar_interrupt interrupt;     /* check NULL: none */
+    struct gar_session *session;    /* owned reference */
+    struct gar_runtime *runtime;    /* entered until release */
+    struct gar_account *account;    /* owned reference */
+    struct gar_stream *stream;      /* owned */
+    struct gar_cancel *cancel;      /* owned reference */
+    struct gar_profile *profile;    /* owned reference */
+    struct gar_schema *schema;      /* owned reference */
+    struct gar_interrupt interrupt; /* check NULL: none */
     int (*interrupted)(void *context);
     void *context;
     int64_t batch_rows;        /* exact rows of a batch, 0: as they come */
@@ -84,7 +84,7 @@ static enum gar_status start_query(struct gar_result *result, const struct gar_p
     GAR_TRY(gar_session_begin(result->session, &settings, &result->runtime, err));
     GAR_TRY(gar_account_new(result->session->pool, "query", 0, &result->account, err));
     GAR_TRY(gar_cancel_new(deadline, &result->cancel, err));
-    GAR_TRY(gar_exec_progress_new(&result->progress, err));
+    GAR_TRY(gar_profile_new(result->account, &result->profile, err));
     GAR_TRY(gar_optimize(plan, NULL, NULL, &optimized, err));
     const struct gar_exec_options options = {
         .runtime = result->runtime,
@@ -96,7 +96,7 @@ static enum gar_status start_query(struct gar_result *result, const struct gar_p
         .flat_result = is_flat,
         .stream_batches = run->mode == GAR_RUN_TO_END ? INT64_MAX : 0,
         .stream_bytes = run->mode == GAR_RUN_TO_END ? INT64_MAX : 0,
-        .progress = result->progress,
+        .profile = result->profile,
     };
     const enum gar_status status = gar_exec_start(optimized, &options, &result->stream, err);
     gar_plan_unref(optimized);
@@ -143,7 +143,7 @@ void gar_result_release(struct gar_result *result)
     gar_stream_free(result->stream);
     gar_batch_unref(result->pending);
     gar_batches_free(result->kept, result->kept_count);
-    gar_exec_progress_unref(result->progress);
+    gar_profile_unref(result->profile);
     gar_cancel_unref(result->cancel);
     gar_account_unref(result->account);
     gar_schema_unref(result->schema);
@@ -315,9 +315,15 @@ enum gar_status gar_result_collect(struct gar_result *result, int64_t timeout_ms
                                    struct gar_frame **out, struct gar_error *err)
 {
     const enum gar_status status = keep_rest(result, deadline_of(timeout_ms), err);
-    return status == GAR_OK ? gar_frame_make_collected(result->session, result->schema,
-                                                       result->kept, result->kept_count, out, err)
-                            : status;
+    if (status != GAR_OK) {
+        return status;
+    }
+    struct gar_frame *frame = NULL;
+    GAR_TRY(gar_frame_make_collected(result->session, result->schema, result->kept,
+                                     result->kept_count, &frame, err));
+    frame->profile = gar_profile_ref(result->profile);
+    *out = frame;
+    return GAR_OK;
 }
 
 enum gar_status gar_result_fd(struct gar_result *result, int *out_fd, struct gar_error *err)
@@ -337,19 +343,22 @@ static enum gar_run_state state_of_end(enum gar_status status)
     }
 }
 
+struct gar_profile *gar_result_profile(const struct gar_result *result)
+{
+    return gar_profile_ref(result->profile);
+}
+
 void gar_result_progress(const struct gar_result *result, struct gar_progress *out)
 {
-    const struct gar_exec_progress *seen = result->progress;
-    enum gar_status status = GAR_OK;
-    int64_t end_ns = 0;
-    const bool has_ended = gar_exec_progress_ended(seen, &status, &end_ns);
+    struct gar_query_profile seen;
+    gar_profile_read_query(result->profile, &seen);
     const struct gar_progress full = {
         .struct_bytes = out->struct_bytes,
-        .state = has_ended ? state_of_end(status) : GAR_RUN_RUNNING,
-        .elapsed_ns = (has_ended ? end_ns : gar_clock_ns()) - seen->start_ns,
-        .rows_read = __atomic_load_n(&seen->rows_read, __ATOMIC_RELAXED),
-        .rows = __atomic_load_n(&seen->rows, __ATOMIC_RELAXED),
-        .bytes = __atomic_load_n(&seen->bytes, __ATOMIC_RELAXED),
+        .state = seen.is_finished ? state_of_end(seen.status) : GAR_RUN_RUNNING,
+        .elapsed_ns = seen.wall_ns,
+        .rows_read = seen.rows_read,
+        .rows = seen.rows,
+        .bytes = seen.bytes,
         .memory_bytes = gar_account_used_bytes(result->account),
         .memory_peak_bytes = gar_account_peak_bytes(result->account),
     };

@@ -19,6 +19,7 @@ struct gar_frame {
     int64_t batch_count;
     int64_t rows; /* collected frames; -1 otherwise */
     bool is_collected;
+    struct gar_profile *profile; /* owned reference: of the query that made it; NULL: none */
 };
 
 /* Takes the plan reference over, also on failure. */

@@ -4,7 +4,7 @@
 #ifndef GAR_EXEC_EXEC_H
 #define GAR_EXEC_EXEC_H
 
-#include "exec/progress.h"
+#include "exec/profile.h"
 #include "plan/plan.h"
 #include "runtime/runtime.h"
 #include "stream/stream.h"
@@ -19,7 +19,8 @@ struct gar_exec_options {
     bool flat_result;       /* no dictionaries, no constants: flattened on the compute threads */
     int64_t stream_batches; /* bound of the result stream, 0: default; INT64_MAX: none */
     int64_t stream_bytes;
-    struct gar_exec_progress *progress; /* a reference is taken; NULL: nobody looks */
+    struct gar_profile
+        *profile; /* a new one; a reference is taken; NULL: the query makes its own */
 };
 
 /* Starts (or, inline, prepares) the optimized plan; batches are gathered (no selection), all of

@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "exec/exec.h"
+#include "exec/profile.h"
 #include "expr/program.h"
 
 struct gar_query;
@@ -25,6 +26,9 @@ struct gar_job;
 /* Where a branch gets its batches: a scan, or what an earlier pipeline's sink made. */
 struct gar_source {
     const struct gar_source_vtable *vtable;
+    struct gar_memory *memory; /* what it allocates from, in the profile; NULL: not counted apart */
+    struct gar_scan_counts *counts; /* a scan's, in the profile */
+    int32_t op;                     /* number of the operator in the profile */
 };
 
 /* One unit of work: a piece of the input in order. */
@@ -36,6 +40,7 @@ struct gar_source_unit {
 };
 
 struct gar_source_vtable {
+    const char *name; /* "scan" */
     /* role: GAR_OK, GAR_EOF, or GAR_PENDING when IO has to come first (gar_query_advance is called
      * then). */
     enum gar_status (*next)(struct gar_source *source, struct gar_query *query,
@@ -58,6 +63,7 @@ struct gar_transform {
 };
 
 struct gar_transform_vtable {
+    const char *name; /* "filter" */
     enum gar_status (*worker_new)(struct gar_transform *transform, struct gar_query *query,
                                   void **out, struct gar_error *err);
     void (*worker_free)(struct gar_transform *transform, void *worker);
@@ -72,9 +78,12 @@ struct gar_transform_vtable {
 
 struct gar_sink {
     const struct gar_sink_vtable *vtable;
+    struct gar_memory *memory; /* what it allocates from, in the profile */
+    int32_t op;                /* number of the operator in the profile */
 };
 
 struct gar_sink_vtable {
+    const char *name; /* "group by" */
     /* role: before the first push; workers is the number of worker states. */
     enum gar_status (*start)(struct gar_sink *sink, struct gar_query *query, int32_t workers,
                              struct gar_error *err);
@@ -108,6 +117,7 @@ struct gar_branch {
     int64_t transform_count;
     int64_t transform_capacity;
     void **worker_states; /* workers x transform_count, made at need by the worker */
+    int32_t op;           /* number of the source in the profile; transforms follow */
 };
 
 enum gar_pipeline_state {
@@ -131,6 +141,7 @@ struct gar_pipeline {
     struct gar_row_range range; /* limit and offset; only before sinks with deliver */
     bool is_ordered;            /* deliver in order */
     struct gar_pipeline *next;  /* to run after this one */
+    int32_t number;             /* from 1, in the profile */
 
     /* role */
     enum gar_pipeline_state state;
@@ -153,7 +164,17 @@ struct gar_pipeline {
 enum gar_job_kind {
     GAR_JOB_MORSEL, /* a unit through a pipeline */
     GAR_JOB_ITEM,   /* an item of a sink's stage */
-    GAR_JOB_CALL,   /* run(context) */
+    GAR_JOB_CALL,   /* work.run(work.context) */
+};
+
+/* What a pool does for an operator besides morsels and items. */
+struct gar_work {
+    int32_t op; /* number of the operator it is for; -1: none */
+    bool is_io; /* on the IO pool, else on the compute pool */
+    enum gar_status (*run)(void *context, int32_t worker, struct gar_error *err);
+    void (*done)(void *context, struct gar_query *query, enum gar_status status,
+                 const struct gar_error *err); /* role; an advance follows */
+    void *context;
 };
 
 struct gar_job {
@@ -176,10 +197,8 @@ struct gar_job {
     bool is_done;    /* the unit is finished */
     int64_t item;    /* ITEM */
     int32_t stage;
-    enum gar_status (*run)(void *context, int32_t worker, struct gar_error *err); /* CALL */
-    void (*done)(void *context, struct gar_query *query, enum gar_status status,
-                 const struct gar_error *err); /* role */
-    void *context;
+    struct gar_work work; /* CALL */
+    struct gar_meter meter;
     struct gar_job *next_free; /* or next in an inline query's run list */
     enum gar_status status;
     struct gar_error error;
@@ -194,11 +213,11 @@ struct gar_owned {
 };
 
 struct gar_query {
-    int64_t refs;                       /* atomic */
-    struct gar_runtime *runtime;        /* borrowed; entered while it runs in the pools */
-    struct gar_memory *memory;          /* owned reference */
-    struct gar_cancel *cancel;          /* owned reference */
-    struct gar_exec_progress *progress; /* owned reference, or NULL */
+    int64_t refs;                /* atomic */
+    struct gar_runtime *runtime; /* borrowed; entered while it runs in the pools */
+    struct gar_memory *memory;   /* owned reference */
+    struct gar_cancel *cancel;   /* owned reference */
+    struct gar_profile *profile; /* owned reference */
     struct gar_cancel_waker waker;
     struct gar_timer deadline;
     struct gar_schema *schema; /* owned reference */
@@ -235,10 +254,12 @@ struct gar_query {
     int64_t ready_next;
 };
 
-/* compute and role: where memory of the query comes from. */
-GAR_INLINE struct gar_memory *gar_query_memory(struct gar_query *query)
+/* For constructors of operators: memory of the query that is counted for this operator. Owns: the profile. */
+GAR_MUST_USE GAR_INLINE enum gar_status gar_query_op_memory(struct gar_query *query,
+                                                            struct gar_memory **out,
+                                                            struct gar_error *err)
 {
-    return query->memory;
+    return gar_profile_new_memory(query->profile, query->memory, out, err);
 }
 
 /* Let the query own an object. On failure it is freed. */
@@ -249,15 +270,9 @@ GAR_MUST_USE enum gar_status gar_query_own(struct gar_query *query, void *object
 void gar_query_advance(struct gar_query *query);
 /* role: the first failure wins; the rest is cancelled. */
 void gar_query_fail(struct gar_query *query, enum gar_status status, const struct gar_error *err);
-/* role: run a function on the IO pool (or compute pool, is_io false); then done on the role,
- * followed by an advance. */
-GAR_MUST_USE enum gar_status gar_query_call(struct gar_query *query, bool is_io,
-                                            enum gar_status (*run)(void *context, int32_t worker,
-                                                                   struct gar_error *err),
-                                            void (*done)(void *context, struct gar_query *query,
-                                                         enum gar_status status,
-                                                         const struct gar_error *err),
-                                            void *context, struct gar_error *err);
+/* role: have the work (copied) done. Errors: GAR_ERR_NOMEM; then done is not called. */
+GAR_MUST_USE enum gar_status gar_query_call(struct gar_query *query, const struct gar_work *work,
+                                            struct gar_error *err);
 /* role: a result batch (gathered) goes to the consumer: GAR_OK (moved), GAR_PENDING, or an error.
  * */
 enum gar_status gar_query_emit(struct gar_query *query, struct gar_batch *batch,

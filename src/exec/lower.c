@@ -315,5 +315,6 @@ enum gar_status gar_query_lower(struct gar_query *query, const struct gar_plan *
     struct gar_sink *sink = NULL;
     GAR_TRY(lower(query, plan, is_dry, &chain, err));
     GAR_TRY(gar_result_sink_new(query, &sink, err));
-    return end_chain(query, &chain, sink, err);
+    GAR_TRY(end_chain(query, &chain, sink, err));
+    return gar_profile_describe(query->profile, query, err);
 }

@@ -64,7 +64,15 @@ static enum gar_status transform_batch(struct gar_job *job, int32_t worker, stru
             }
         }
         struct gar_batch *next = NULL;
-        GAR_TRY(transform->vtable->apply(transform, *state, batch, &next, err));
+        const int64_t rows = batch->selected;
+        const int32_t op = branch->op + 1 + (int32_t)t;
+        gar_meter_enter(&job->meter, op);
+        const enum gar_status status =
+            transform->vtable->apply(transform, *state, batch, &next, err);
+        struct gar_op_counts *counts = gar_meter_leave(&job->meter, op);
+        GAR_TRY(status);
+        GAR_COUNT_ADD(counts->rows_in, rows);
+        gar_count_batch(counts, next);
         batch = next;
     }
     *out = batch;
@@ -106,21 +114,22 @@ static enum gar_status change_columns(struct gar_batch *batch, column_change_fn 
 }
 
 /* Gather the batch (moved); flat where the result shall be. */
-static enum gar_status gather_batch(struct gar_query *query, struct gar_batch *batch,
+static enum gar_status gather_batch(const struct gar_job *job, struct gar_batch *batch,
                                     struct gar_batch **out, struct gar_error *err)
 {
+    struct gar_memory *memory = job->pipeline->sink->memory;
     struct gar_batch *gathered = batch;
     if (batch->selection != NULL) {
         const bool is_sparse = batch->selected * 2 < batch->rows;
-        enum gar_status status = gar_batch_gather(batch, query->memory, &gathered, err);
+        enum gar_status status = gar_batch_gather(batch, memory, &gathered, err);
         gar_batch_unref(batch);
         if (status >= 0 && is_sparse) {
-            status = change_columns(gathered, compact_text, query->memory, &gathered, err);
+            status = change_columns(gathered, compact_text, memory, &gathered, err);
         }
         GAR_TRY(status);
     }
-    if (query->is_flat) {
-        return change_columns(gathered, gar_column_flatten, query->memory, out, err);
+    if (job->query->is_flat) {
+        return change_columns(gathered, gar_column_flatten, memory, out, err);
     }
     *out = gathered;
     return GAR_OK;
@@ -134,7 +143,7 @@ static enum gar_status join_outputs(struct gar_job *job, struct gar_batch *batch
     struct gar_batch *pair[2] = {*last, batch};
     struct gar_batch *joined = NULL;
     const enum gar_status status =
-        gar_batch_concat(batch->schema, pair, 2, job->query->memory, &joined, err);
+        gar_batch_concat(batch->schema, pair, 2, job->pipeline->sink->memory, &joined, err);
     gar_batch_unref(batch);
     if (status >= 0) {
         gar_batch_unref(*last);
@@ -148,7 +157,7 @@ static enum gar_status keep_output(struct gar_job *job, struct gar_batch *batch,
                                    struct gar_error *err)
 {
     struct gar_batch *gathered = NULL;
-    GAR_TRY(gather_batch(job->query, batch, &gathered, err));
+    GAR_TRY(gather_batch(job, batch, &gathered, err));
     if (job->output_count > job->output_next && gathered->rows < SMALL_ROWS) {
         const int64_t together = job->outputs[job->output_count - 1]->rows + gathered->rows;
         if (together <= job->query->morsel_rows && together <= SMALL_ROWS * 4) {
@@ -179,20 +188,39 @@ static int64_t decode_rows(const struct gar_job *job)
     return rows;
 }
 
+/* A batch (moved) into the sink, or kept for it. */
+static enum gar_status push_batch(struct gar_job *job, int32_t worker, struct gar_batch *batch,
+                                  struct gar_error *err)
+{
+    struct gar_sink *sink = job->pipeline->sink;
+    const int64_t row = job->rows;
+    const int64_t rows = batch->selected;
+    const int64_t bytes = gar_profile_batch_bytes(batch);
+    job->rows += rows;
+    gar_meter_enter(&job->meter, sink->op);
+    const enum gar_status status = sink->vtable->push != NULL
+                                       ? sink->vtable->push(sink, worker, job->seq, row, batch, err)
+                                       : keep_output(job, batch, err);
+    struct gar_op_counts *counts = gar_meter_leave(&job->meter, sink->op);
+    GAR_COUNT_ADD(counts->rows_in, rows);
+    GAR_COUNT_ADD(counts->batches, 1);
+    GAR_COUNT_ADD(counts->bytes, bytes);
+    return status;
+}
+
 /* One batch. GAR_EOF at the end of the unit. */
 static enum gar_status step(struct gar_job *job, int32_t worker, struct gar_error *err)
 {
     struct gar_source *source = job->branch->source;
-    struct gar_sink *sink = job->pipeline->sink;
     struct gar_batch *batch = NULL;
+    gar_meter_enter(&job->meter, source->op);
     const enum gar_status status =
         source->vtable->decode(source, &job->unit, worker, decode_rows(job), &batch, err);
+    struct gar_op_counts *counts = gar_meter_leave(&job->meter, source->op);
     if (status != GAR_OK) {
         return status;
     }
-    if (job->unit.unit != NULL) { /* a scan's */
-        gar_exec_progress_note_read(job->query->progress, batch->selected);
-    }
+    gar_count_batch(counts, batch);
     /* cppcheck-suppress nullPointer ; GAR_OK gives a batch */
     if (batch->selected == 0) {
         gar_batch_unref(batch);
@@ -207,12 +235,7 @@ static enum gar_status step(struct gar_job *job, int32_t worker, struct gar_erro
         gar_batch_unref(out);
         return GAR_OK;
     }
-    const int64_t row = job->rows;
-    job->rows += out->selected;
-    if (sink->vtable->push != NULL) {
-        return sink->vtable->push(sink, worker, job->seq, row, out, err);
-    }
-    return keep_output(job, out, err);
+    return push_batch(job, worker, out, err);
 }
 
 void gar_pipeline_run_morsel(struct gar_job *job, int32_t worker)

@@ -45,15 +45,16 @@ struct gar_profile {
     int32_t pipeline_count;
     int32_t workers; /* the role's counts are behind those of the workers */
     bool is_inline;
-    struct op *ops;                     /* owned */
-    struct gar_strbuf texts;            /* details, NUL between them */
-    struct gar_worker_counts **counts;  /* workers + 1 items, atomic; owned; NULL: has not worked */
-    int32_t pipeline;                   /* atomic: that runs now */
-    struct op_memory *memories;         /* owned references */
-    struct scan_counts *scans;          /* owned */
-    const char *waiting;                /* atomic; in reports */
-    struct report *reports;             /* owned; role */
-    int64_t report_count;               /* role */
+    struct gar_account *account;       /* owned reference, or NULL */
+    struct op *ops;                    /* owned */
+    struct gar_strbuf texts;           /* details, NUL between them */
+    struct gar_worker_counts **counts; /* workers + 1 items, atomic; owned; NULL: has not worked */
+    int32_t pipeline;                  /* atomic: that runs now */
+    struct op_memory *memories;        /* owned references */
+    struct scan_counts *scans;         /* owned */
+    const char *waiting;               /* atomic; in reports */
+    struct report *reports;            /* owned; role */
+    int64_t report_count;              /* role */
 };
 
 static int64_t word(const int64_t *counter)
@@ -63,7 +64,8 @@ static int64_t word(const int64_t *counter)
 
 /* ---- life ---- */
 
-enum gar_status gar_profile_new(struct gar_profile **out, struct gar_error *err)
+enum gar_status gar_profile_new(struct gar_account *account, struct gar_profile **out,
+                                struct gar_error *err)
 {
     struct gar_profile *profile = (struct gar_profile *)gar_calloc(1, (int64_t)sizeof *profile);
     if (profile == NULL) {
@@ -71,6 +73,7 @@ enum gar_status gar_profile_new(struct gar_profile **out, struct gar_error *err)
     }
     profile->refs = 1;
     profile->start_ns = gar_clock_ns();
+    profile->account = account != NULL ? gar_account_ref(account) : NULL;
     *out = profile;
     return GAR_OK;
 }
@@ -102,6 +105,7 @@ void gar_profile_unref(struct gar_profile *profile)
         profile->scans = scan->next;
         gar_free(scan);
     }
+    gar_account_unref(profile->account);
     gar_free(profile);
 }
 
@@ -116,9 +120,8 @@ static void *op_memory_alloc(struct gar_memory *self, int64_t bytes, int64_t *ou
         const int64_t used =
             __atomic_add_fetch(&memory->used_bytes, *out_capacity, __ATOMIC_RELAXED);
         int64_t peak = word(&memory->peak_bytes);
-        while (peak < used &&
-               !__atomic_compare_exchange_n(&memory->peak_bytes, &peak, used, true,
-                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        while (peak < used && !__atomic_compare_exchange_n(&memory->peak_bytes, &peak, used, true,
+                                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
         }
     }
     return data;
@@ -179,6 +182,21 @@ struct gar_scan_counts *gar_profile_new_scan(struct gar_profile *profile)
 }
 
 /* ---- description ---- */
+
+/* NULL: out of memory. Each worker asks for its own only. */
+static struct gar_worker_counts *counts_of(struct gar_profile *profile, int32_t worker)
+{
+    struct gar_worker_counts *counts = profile->counts[worker];
+    if (GAR_UNLIKELY(counts == NULL)) {
+        const int64_t bytes = (int64_t)sizeof *counts +
+                              profile->op_count * (int64_t)sizeof counts->ops[0] + GAR_CACHE_LINE;
+        counts = (struct gar_worker_counts *)gar_calloc(1, bytes);
+        if (counts != NULL) {
+            __atomic_store_n(&profile->counts[worker], counts, __ATOMIC_RELEASE);
+        }
+    }
+    return counts;
+}
 
 static int32_t count_ops(const struct gar_query *query)
 {
@@ -274,7 +292,7 @@ enum gar_status gar_profile_describe(struct gar_profile *profile, const struct g
         return gar_error_nomem(err, profile->op_count * (int64_t)sizeof *profile->ops);
     }
     describe_ops(profile, query);
-    if (profile->texts.failed) {
+    if (profile->texts.failed || counts_of(profile, profile->workers) == NULL) {
         return gar_error_nomem(err, profile->texts.size);
     }
     const char *text = profile->texts.data;
@@ -288,25 +306,68 @@ enum gar_status gar_profile_describe(struct gar_profile *profile, const struct g
 
 /* ---- writing ---- */
 
-/* NULL: out of memory. Each worker asks for its own only. */
-static struct gar_worker_counts *counts_of(struct gar_profile *profile, int32_t worker)
+void gar_profile_note_result(struct gar_profile *profile, int64_t rows, int64_t bytes)
 {
-    struct gar_worker_counts *counts = profile->counts[worker];
-    if (GAR_UNLIKELY(counts == NULL)) {
-        const int64_t bytes = (int64_t)sizeof *counts +
-                              profile->op_count * (int64_t)sizeof counts->ops[0] + GAR_CACHE_LINE;
-        counts = (struct gar_worker_counts *)gar_calloc(1, bytes);
-        if (counts != NULL) {
-            __atomic_store_n(&profile->counts[worker], counts, __ATOMIC_RELEASE);
-        }
-    }
-    return counts;
+    struct gar_op_counts *counts = &profile->counts[profile->workers]->ops[profile->op_count - 1];
+    GAR_COUNT_ADD(counts->rows_out, rows);
+    GAR_COUNT_ADD(counts->bytes, bytes);
 }
 
-struct gar_op_counts *gar_profile_role_counts(struct gar_profile *profile, int32_t op)
+void gar_profile_note_call(struct gar_profile *profile, const struct gar_meter *meter, int32_t op,
+                           bool is_io)
 {
-    struct gar_worker_counts *counts = counts_of(profile, profile->workers);
-    return counts != NULL ? &counts->ops[op] : NULL;
+    struct gar_worker_counts *role = profile->counts[profile->workers];
+    GAR_COUNT_ADD(role->cpu_ns, meter->cpu_ns);
+    GAR_COUNT_ADD(role->tasks, 1);
+    if (op >= 0 && is_io) {
+        GAR_COUNT_ADD(role->ops[op].io_ns, meter->call_ns);
+    } else if (op >= 0) {
+        GAR_COUNT_ADD(role->ops[op].busy_ns, meter->call_ns);
+    }
+}
+
+void gar_meter_begin_call(struct gar_meter *meter, int32_t op)
+{
+    meter->cpu_ns = gar_clock_thread_cpu_ns();
+    __atomic_store_n(&meter->since_ns, gar_clock_ns(), __ATOMIC_RELAXED);
+    gar_meter_enter(meter, op);
+}
+
+void gar_meter_end_call(struct gar_meter *meter)
+{
+    meter->call_ns = gar_clock_ns() - meter->since_ns;
+    meter->cpu_ns = gar_clock_thread_cpu_ns() - meter->cpu_ns;
+    gar_meter_enter(meter, -1);
+}
+
+/* The share of a column's buffers that is its own: a slice has a part of them. Dictionaries are shared and not counted. */
+static int64_t column_bytes(const struct gar_column *column)
+{
+    if (column->encoding != GAR_FLAT) {
+        return column->encoding == GAR_DICTIONARY ? 4 * column->length : 0;
+    }
+    const int64_t bytes = column->type.id == GAR_BOOL
+                              ? column->length / 8
+                              : column->length * gar_type_width(column->type);
+    int64_t data = 0;
+    for (int32_t i = 0; i < column->data_count; i++) {
+        data += column->data[i]->size;
+    }
+    if (data > 0 && column->values_owner != NULL && column->values_owner->size > bytes) {
+        data = (int64_t)((double)data * (double)bytes / (double)column->values_owner->size);
+    }
+    return bytes + data + (column->validity != NULL ? column->length / 8 : 0);
+}
+
+int64_t gar_profile_batch_bytes(const struct gar_batch *batch)
+{
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < batch->schema->count; i++) {
+        bytes += column_bytes(batch->columns[i]);
+    }
+    return batch->selected == batch->rows
+               ? bytes
+               : (int64_t)((double)bytes * (double)batch->selected / (double)batch->rows);
 }
 
 void gar_profile_set_pipeline(struct gar_profile *profile, int32_t pipeline)
@@ -370,10 +431,14 @@ void gar_profile_read_query(const struct gar_profile *profile, struct gar_query_
 {
     const int64_t end_ns = __atomic_load_n(&profile->end_ns, __ATOMIC_ACQUIRE);
     *out = (struct gar_query_profile){.struct_bytes = sizeof *out,
-                                      .wall_ns =
-                                          (end_ns != 0 ? end_ns : gar_clock_ns()) - profile->start_ns,
+                                      .wall_ns = (end_ns != 0 ? end_ns : gar_clock_ns()) -
+                                                 profile->start_ns,
                                       .is_finished = end_ns != 0,
                                       .status = end_ns != 0 ? profile->status : GAR_OK};
+    if (profile->account != NULL) {
+        out->memory_bytes = gar_account_used_bytes(profile->account);
+        out->memory_peak_bytes = gar_account_peak_bytes(profile->account);
+    }
     if (!is_described(profile)) {
         return;
     }

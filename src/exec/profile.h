@@ -16,24 +16,26 @@
 #include "base/strbuf.h"
 #include "os/clock.h"
 #include "plan/provider.h"
+#include "resources/account.h"
 
 struct gar_profile;
 struct gar_query;
 
-/* The clock starts now. Owns: caller unrefs. */
-GAR_MUST_USE enum gar_status gar_profile_new(struct gar_profile **out, struct gar_error *err);
+/* The clock starts now. A reference to account (the query's; may be NULL) is taken. Owns: caller unrefs. */
+GAR_MUST_USE enum gar_status gar_profile_new(struct gar_account *account, struct gar_profile **out,
+                                             struct gar_error *err);
 struct gar_profile *gar_profile_ref(struct gar_profile *profile);
 void gar_profile_unref(struct gar_profile *profile);
 
 /* ---- readers; any thread, never wait ---- */
 
-/* Everything but the query's memory, which its account knows. */
 void gar_profile_read_query(const struct gar_profile *profile, struct gar_query_profile *out);
 /* False past the end, and before the query has been lowered. Texts live as long as the profile. */
 bool gar_profile_read_operator(const struct gar_profile *profile, int64_t i,
                                struct gar_operator_profile *out);
-/* The physical plan as text; with_numbers: what each operator has done below its line. */
-void gar_profile_print(const struct gar_profile *profile, bool with_numbers, struct gar_strbuf *out);
+/* The physical plan as text; with_numbers: also what the query and each operator have done. */
+void gar_profile_print(const struct gar_profile *profile, bool with_numbers,
+                       struct gar_strbuf *out);
 /* One line for terminals: how far the operators at work have come. Returns its bytes. */
 int64_t gar_profile_line(const struct gar_profile *profile, char *out, int64_t out_bytes);
 
@@ -61,7 +63,8 @@ struct gar_worker_counts {
 struct gar_meter {
     struct gar_worker_counts *counts;
     int64_t since_ns; /* atomic: when the operator at work began with its batch */
-    int64_t cpu_ns;   /* of the thread when the task began */
+    int64_t cpu_ns;   /* of the thread when the task began, or of the call when it has ended */
+    int64_t call_ns;  /* that the call took */
     int32_t op;       /* atomic: operator at work; -1: none */
 };
 
@@ -83,13 +86,21 @@ GAR_MUST_USE enum gar_status gar_profile_describe(struct gar_profile *profile,
 void gar_profile_end(struct gar_profile *profile, enum gar_status status);
 /* role: which pipeline runs now (from 1). */
 void gar_profile_set_pipeline(struct gar_profile *profile, int32_t pipeline);
-/* role: counts of an operator on IO threads and of deliveries. */
-struct gar_op_counts *gar_profile_role_counts(struct gar_profile *profile, int32_t op);
+/* role: rows went to the consumer. */
+void gar_profile_note_result(struct gar_profile *profile, int64_t rows, int64_t bytes);
+/* role: a call for an operator (-1: none) has ended. */
+void gar_profile_note_call(struct gar_profile *profile, const struct gar_meter *meter, int32_t op,
+                           bool is_io);
+/* Bytes of a batch's own rows, those it shares with other batches left out. */
+int64_t gar_profile_batch_bytes(const struct gar_batch *batch);
 
 /* worker: a task begins. Errors: GAR_ERR_NOMEM at a worker's first task. */
 GAR_MUST_USE enum gar_status gar_meter_begin(struct gar_meter *meter, struct gar_profile *profile,
                                              int32_t worker, int32_t op, struct gar_error *err);
 void gar_meter_end(struct gar_meter *meter);
+/* IO or compute thread: the same around a call, whose time the role notes when it hears of the end. */
+void gar_meter_begin_call(struct gar_meter *meter, int32_t op);
+void gar_meter_end_call(struct gar_meter *meter);
 /* worker: from now on `op` is at work. */
 GAR_INLINE void gar_meter_enter(struct gar_meter *meter, int32_t op)
 {
@@ -103,6 +114,15 @@ GAR_INLINE struct gar_op_counts *gar_meter_leave(struct gar_meter *meter, int32_
     GAR_COUNT_ADD(counts->busy_ns, now_ns - meter->since_ns);
     __atomic_store_n(&meter->since_ns, now_ns, __ATOMIC_RELAXED);
     return counts;
+}
+/* worker: an operator gave a batch; NULL is none. */
+GAR_INLINE void gar_count_batch(struct gar_op_counts *counts, const struct gar_batch *batch)
+{
+    if (batch != NULL) {
+        GAR_COUNT_ADD(counts->rows_out, batch->selected);
+        GAR_COUNT_ADD(counts->batches, 1);
+        GAR_COUNT_ADD(counts->bytes, gar_profile_batch_bytes(batch));
+    }
 }
 
 #endif

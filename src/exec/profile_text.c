@@ -176,7 +176,8 @@ static int32_t percent_of(const struct gar_operator_profile *op)
         done = op->bytes_read;
         total = op->bytes_total;
     }
-    return total > 0 ? (int32_t)gar_min_i64(100, (int64_t)(100.0 * (double)done / (double)total)) : -1;
+    return total > 0 ? (int32_t)gar_min_i64(100, (int64_t)(100.0 * (double)done / (double)total))
+                     : -1;
 }
 
 static void line_add_operator(struct line *line, const struct gar_operator_profile *op)

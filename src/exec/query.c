@@ -38,7 +38,7 @@ void gar_query_unref(struct gar_query *query)
     gar_free(query->ready);
     gar_memory_unref(query->memory);
     gar_cancel_unref(query->cancel);
-    gar_exec_progress_unref(query->progress);
+    gar_profile_unref(query->profile);
     gar_schema_unref(query->schema);
     gar_free(query);
 }
@@ -113,7 +113,6 @@ static enum gar_status new_query(const struct gar_plan *plan,
     query->refs = 1;
     query->runtime = options->runtime;
     query->memory = gar_memory_ref(options->memory);
-    query->progress = gar_exec_progress_ref(options->progress);
     query->schema = gar_schema_ref(plan->schema);
     query->morsel_rows = gar_max_i64(options->morsel_rows, 1);
     query->is_ordered = options->maintain_order;
@@ -121,14 +120,20 @@ static enum gar_status new_query(const struct gar_plan *plan,
     query->is_inline = options->allow_inline && fits_inline(plan);
     query->workers = 1;
     query->tail = &query->pipelines;
+    enum gar_status status = GAR_OK;
     if (options->cancel != NULL) {
         query->cancel = gar_cancel_ref(options->cancel);
     } else {
-        const enum gar_status status = gar_cancel_new(INT64_MAX, &query->cancel, err);
-        if (status < 0) {
-            gar_query_unref(query);
-            return status;
-        }
+        status = gar_cancel_new(INT64_MAX, &query->cancel, err);
+    }
+    if (options->profile != NULL) {
+        query->profile = gar_profile_ref(options->profile);
+    } else if (status >= 0) {
+        status = gar_profile_new(NULL, &query->profile, err);
+    }
+    if (status < 0) {
+        gar_query_unref(query);
+        return status;
     }
     *out = query;
     return GAR_OK;
@@ -220,18 +225,18 @@ enum gar_status gar_query_emit(struct gar_query *query, struct gar_batch *batch,
                                struct gar_error *err)
 {
     const int64_t rows = batch->rows;
-    const int64_t bytes = gar_batch_bytes(batch);
+    const int64_t bytes = gar_profile_batch_bytes(batch);
     if (!query->is_inline) {
         const enum gar_status status = gar_stream_push(query->stream, batch, err);
         if (status == GAR_OK) {
-            gar_exec_progress_note_result(query->progress, rows, bytes);
+            gar_profile_note_result(query->profile, rows, bytes);
         }
         return status;
     }
-    gar_exec_progress_note_result(query->progress, rows, bytes);
     GAR_TRY(gar_grow((void **)&query->ready, &query->ready_capacity, query->ready_count + 1,
                      (int64_t)sizeof *query->ready, err));
     query->ready[query->ready_count++] = batch;
+    gar_profile_note_result(query->profile, rows, bytes);
     return GAR_OK;
 }
 
@@ -311,7 +316,7 @@ static void release_inline(void *context)
             if (job->kind != GAR_JOB_MORSEL) { /* morsels are in their pipeline's ring */
                 if (job->kind == GAR_JOB_CALL) {
                     const struct gar_error none = GAR_ERROR_INIT;
-                    job->done(job->context, query, GAR_ERR_CANCELLED, &none);
+                    job->work.done(job->work.context, query, GAR_ERR_CANCELLED, &none);
                 }
                 gar_job_free(job);
             }
@@ -357,33 +362,6 @@ enum gar_status gar_exec_start(const struct gar_plan *plan, const struct gar_exe
 
 /* ---- explain ---- */
 
-static void explain_pipeline(const struct gar_pipeline *p, int64_t number, struct gar_strbuf *out)
-{
-    gar_strbuf_printf(out, "pipeline %lld\n", (long long)number);
-    for (int64_t b = 0; b < p->branch_count; b++) {
-        const struct gar_branch *branch = &p->branches[b];
-        gar_strbuf_append(out, "  ");
-        branch->source->vtable->explain(branch->source, out);
-        for (int64_t t = 0; t < branch->transform_count; t++) {
-            gar_strbuf_append(out, "\n  -> ");
-            branch->transforms[t]->vtable->explain(branch->transforms[t], out);
-        }
-        gar_strbuf_append(out, "\n");
-    }
-    gar_strbuf_append(out, "  => ");
-    p->sink->vtable->explain(p->sink, out);
-    if (p->range.skip > 0) {
-        gar_strbuf_printf(out, ", offset %lld", (long long)p->range.skip);
-    }
-    if (p->range.take >= 0) {
-        gar_strbuf_printf(out, ", limit %lld", (long long)p->range.take);
-    }
-    if (p->sink->vtable->push == NULL) {
-        gar_strbuf_append(out, p->is_ordered ? ", in order" : ", in any order");
-    }
-    gar_strbuf_append(out, "\n");
-}
-
 enum gar_status gar_exec_explain(const struct gar_plan *plan,
                                  const struct gar_exec_options *options, struct gar_strbuf *out,
                                  struct gar_error *err)
@@ -393,17 +371,9 @@ enum gar_status gar_exec_explain(const struct gar_plan *plan,
     if (!query->is_inline) {
         query->workers = gar_pool_workers(gar_runtime_compute(query->runtime));
     }
-    const enum gar_status status = gar_query_lower(query, plan, true, err);
+    enum gar_status status = gar_query_lower(query, plan, true, err);
     if (status >= 0) {
-        if (query->is_inline) {
-            gar_strbuf_append(out, "inline on the caller's thread\n");
-        } else {
-            gar_strbuf_printf(out, "on %d compute threads\n", (int)query->workers);
-        }
-        int64_t number = 1;
-        for (const struct gar_pipeline *p = query->pipelines; p != NULL; p = p->next) {
-            explain_pipeline(p, number++, out);
-        }
+        gar_profile_print(query->profile, false, out);
     }
     gar_query_free_parts(query);
     gar_query_unref(query);

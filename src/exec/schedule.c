@@ -65,19 +65,41 @@ static void recycle_job(struct gar_query *query, struct gar_job *job)
     query->free_jobs = job;
 }
 
+static void run_item(struct gar_job *job, int32_t worker)
+{
+    struct gar_sink *sink = job->pipeline->sink;
+    job->status = gar_cancel_status(job->query->cancel, &job->error);
+    if (job->status >= 0) {
+        job->status = sink->vtable->item(sink, job->stage, job->item, worker, &job->error);
+    }
+    (void)gar_meter_leave(&job->meter, sink->op);
+}
+
 void gar_job_run(struct gar_job *job, int32_t worker)
 {
-    job->status = GAR_OK;
+    struct gar_profile *profile = job->query->profile;
     switch (job->kind) {
-    case GAR_JOB_MORSEL: gar_pipeline_run_morsel(job, worker); break;
-    case GAR_JOB_ITEM:
-        job->status = gar_cancel_status(job->query->cancel, &job->error);
+    case GAR_JOB_MORSEL:
+        job->status =
+            gar_meter_begin(&job->meter, profile, worker, job->branch->source->op, &job->error);
         if (job->status >= 0) {
-            job->status = job->pipeline->sink->vtable->item(job->pipeline->sink, job->stage,
-                                                            job->item, worker, &job->error);
+            gar_pipeline_run_morsel(job, worker);
+            gar_meter_end(&job->meter);
         }
         break;
-    case GAR_JOB_CALL: job->status = job->run(job->context, worker, &job->error); break;
+    case GAR_JOB_ITEM:
+        job->status =
+            gar_meter_begin(&job->meter, profile, worker, job->pipeline->sink->op, &job->error);
+        if (job->status >= 0) {
+            run_item(job, worker);
+            gar_meter_end(&job->meter);
+        }
+        break;
+    case GAR_JOB_CALL:
+        gar_meter_begin_call(&job->meter, job->work.op);
+        job->status = job->work.run(job->work.context, worker, &job->error);
+        gar_meter_end_call(&job->meter);
+        break;
     }
 }
 
@@ -117,20 +139,14 @@ static void submit_job(struct gar_query *query, struct gar_job *job, bool is_io)
                     &job->task);
 }
 
-enum gar_status gar_query_call(struct gar_query *query, bool is_io,
-                               enum gar_status (*run)(void *context, int32_t worker,
-                                                      struct gar_error *err),
-                               void (*done)(void *context, struct gar_query *query,
-                                            enum gar_status status, const struct gar_error *err),
-                               void *context, struct gar_error *err)
+enum gar_status gar_query_call(struct gar_query *query, const struct gar_work *work,
+                               struct gar_error *err)
 {
     gar_query_role_assert();
     struct gar_job *job = NULL;
     GAR_TRY(new_job(query, GAR_JOB_CALL, &job, err));
-    job->run = run;
-    job->done = done;
-    job->context = context;
-    submit_job(query, job, is_io);
+    job->work = *work;
+    submit_job(query, job, work->is_io);
     return GAR_OK;
 }
 
@@ -157,7 +173,8 @@ void gar_job_handle(struct gar_job *job)
         recycle_job(query, job);
         break;
     case GAR_JOB_CALL:
-        job->done(job->context, query, job->status, &job->error);
+        gar_profile_note_call(query->profile, &job->meter, job->work.op, job->work.is_io);
+        job->work.done(job->work.context, query, job->status, &job->error);
         recycle_job(query, job);
         break;
     }
@@ -350,6 +367,7 @@ static enum gar_status start_pipeline(struct gar_pipeline *p, struct gar_error *
         GAR_TRY(p->sink->vtable->start(p->sink, p->query, p->query->workers, err));
     }
     p->state = GAR_PIPELINE_RUNNING;
+    gar_profile_set_pipeline(p->query->profile, p->number);
     if (p->range.take == 0) {
         satisfy(p);
     }
@@ -440,21 +458,26 @@ static void finish(struct gar_query *query) GAR_REQUIRES(gar_query_role)
     if (query->has_write && !query->is_inline) {
         /* Taking back what was staged is IO. */
         struct gar_error err = GAR_ERROR_INIT;
-        if (gar_query_call(query, true, run_free_parts, parts_are_free, query, &err) >= 0) {
+        const struct gar_work work = {.op = -1,
+                                      .is_io = true,
+                                      .run = run_free_parts,
+                                      .done = parts_are_free,
+                                      .context = query};
+        if (gar_query_call(query, &work, &err) >= 0) {
             return;
         }
     }
     gar_query_free_parts(query);
     query->is_finished = true;
     if (query->is_inline) {
-        gar_exec_progress_end(query->progress, query->status);
+        gar_profile_end(query->profile, query->status);
         return;
     }
     gar_cancel_remove_waker(query->cancel, &query->waker);
     gar_loop_stop_timer_on_loop(gar_runtime_loop(query->runtime), &query->deadline);
     gar_stream_end(query->stream, query->status, query->is_failed ? &query->error : NULL);
     query->stream = NULL;
-    gar_exec_progress_end(query->progress, query->status); /* whoever sees it finds the end mark */
+    gar_profile_end(query->profile, query->status); /* whoever sees it finds the end mark */
     gar_runtime_leave(query->runtime);
     gar_query_unref(query);
 }

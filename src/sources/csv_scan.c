@@ -31,11 +31,12 @@ struct gar_unit {
 
 struct csv_scan {
     struct gar_scan base;
-    struct csv_provider *provider; /* owned reference */
-    struct gar_memory *memory;     /* borrowed */
-    struct gar_cancel *cancel;     /* borrowed */
-    struct gar_schema *parsed;     /* owned; what the parser gives */
-    int64_t *fields;               /* owned; parsed->count provider positions */
+    struct csv_provider *provider;  /* owned reference */
+    struct gar_memory *memory;      /* borrowed */
+    struct gar_cancel *cancel;      /* borrowed */
+    struct gar_scan_counts *counts; /* borrowed; may be NULL */
+    struct gar_schema *parsed;      /* owned; what the parser gives */
+    int64_t *fields;                /* owned; parsed->count provider positions */
     struct gar_schema *wide; /* owned; the same and behind it, if wanted, the path of the file */
     bool wants_path;
     int64_t *slots;             /* owned; output column -> column of wide */
@@ -219,6 +220,11 @@ static enum gar_status open_file(struct csv_scan *scan, struct gar_error *err)
     scan->file_next++;
     scan->path = strcmp(provider->files.paths[i], "-") == 0 ? "<stdin>" : provider->files.paths[i];
     scan->left_bytes = gar_byte_reader_is_compressed(scan->reader) ? -1 : bytes;
+    GAR_SCAN_COUNT(scan->counts, files_read, 1);
+    if (scan->left_bytes < 0 &&
+        scan->counts != NULL) { /* text read does not compare with bytes stored */
+        __atomic_store_n(&scan->counts->bytes_total, -1, __ATOMIC_RELAXED);
+    }
     scan->is_started = false;
     scan->is_at_end = false;
     scan->state = GAR_CSV_RECORD_START;
@@ -268,6 +274,8 @@ static enum gar_status read_text(struct csv_scan *scan, struct text *text, struc
     }
     int64_t got = 0;
     GAR_TRY(gar_byte_reader_read(scan->reader, text->data + scan->carry_bytes, want, &got, err));
+    GAR_SCAN_COUNT(scan->counts, bytes_read, got);
+    GAR_SCAN_COUNT(scan->counts, pieces_read, 1);
     scan->is_at_end = got < want;
     scan->left_bytes = scan->left_bytes >= 0 ? scan->left_bytes - got : -1;
     text->bytes = scan->carry_bytes + got;
@@ -574,6 +582,7 @@ static enum gar_status decode(struct gar_scan *base, struct gar_unit *unit, void
         if (status != GAR_OK) {
             return status;
         }
+        GAR_SCAN_COUNT(scan->counts, rows_read, parsed->rows);
         struct gar_batch *batch = NULL;
         GAR_TRY(shape_batch(scan, unit, worker, parsed, &batch, err));
         if (batch != NULL) {
@@ -723,6 +732,11 @@ enum gar_status csv_scan_open(struct gar_scan_provider *base,
     scan->base.unit_bytes = 2 * scan->provider->block_bytes;
     scan->memory = request->memory;
     scan->cancel = request->cancel;
+    scan->counts = request->counts;
+    if (scan->counts != NULL) {
+        scan->counts->files_total = scan->provider->files.count;
+        scan->counts->bytes_total = base->size_hint_bytes;
+    }
     scan->block_bytes = request->limit >= 0
                             ? gar_min_i64(CSV_FIRST_BLOCK_BYTES, scan->provider->block_bytes)
                             : scan->provider->block_bytes;

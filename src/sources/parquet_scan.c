@@ -42,10 +42,11 @@ struct decoder {
 
 struct scan {
     struct gar_scan base;
-    struct provider *provider; /* owned reference */
-    struct gar_memory *memory; /* borrowed */
-    struct gar_cancel *cancel; /* borrowed */
-    int64_t *needed;           /* provider positions: predicate columns first; owned */
+    struct provider *provider;      /* owned reference */
+    struct gar_memory *memory;      /* borrowed */
+    struct gar_cancel *cancel;      /* borrowed */
+    struct gar_scan_counts *counts; /* borrowed; may be NULL */
+    int64_t *needed;                /* provider positions: predicate columns first; owned */
     int64_t needed_count;
     int64_t predicate_count;
     int64_t *output_slots;               /* output column -> index in needed; owned */
@@ -166,6 +167,7 @@ static enum gar_status next(struct gar_scan *base, struct gar_unit **out, struct
         scan->source = NULL;
         GAR_TRY(gar_parquet_input_reopen(input, &scan->source, err));
         scan->source_input = group->input;
+        GAR_SCAN_COUNT(scan->counts, files_read, 1);
     }
     struct gar_unit *unit = gar_calloc(1, sizeof *unit);
     if (unit == NULL) {
@@ -219,6 +221,9 @@ static enum gar_status load_joined(const struct scan *scan, struct gar_unit *uni
         status = gar_error_set(err, GAR_ERR_IO, "%s: the file became shorter while it was read",
                                input_of(scan, unit)->path);
     }
+    if (status == GAR_OK) {
+        GAR_SCAN_COUNT(scan->counts, bytes_read, got);
+    }
     for (int64_t i = from; i < to && status == GAR_OK; i++) {
         unit->places[ranges[i].slot] =
             (struct place){gar_buffer_ref(buffer), ranges[i].offset - start};
@@ -267,6 +272,7 @@ static enum gar_status load(struct gar_scan *base, struct gar_unit *unit, struct
     gar_free(ranges);
     gar_source_unref(unit->source);
     unit->source = NULL;
+    GAR_SCAN_COUNT(scan->counts, pieces_read, 1);
     return status;
 }
 
@@ -497,6 +503,7 @@ static enum gar_status decode_step(const struct scan *scan, struct gar_unit *uni
     }
     step.selected = step.rows;
     unit->left -= step.rows;
+    GAR_SCAN_COUNT(scan->counts, rows_read, step.rows);
     enum gar_status status = scan->predicate == NULL ? GAR_OK : filter_step(scan, unit, &step, err);
     if (status == GAR_OK && step.selected == 0) {
         status = skip_others(scan, unit, step.rows, err);
@@ -660,10 +667,17 @@ static enum gar_status choose_groups(struct scan *scan, const struct gar_scan_re
         }
     }
     scan->base.rows_exact = request->filter == NULL ? rows : -1;
+    if (scan->counts != NULL) {
+        scan->counts->files_total = inputs->count;
+        scan->counts->pieces_total = inputs->row_groups;
+        scan->counts->pieces_skipped = inputs->row_groups - scan->group_count;
+        scan->counts->rows_total = rows;
+    }
     return GAR_OK;
 }
 
-static int64_t mean_unit_bytes(const struct scan *scan)
+/* Bytes of the needed columns in the chosen row groups. */
+static int64_t total_bytes(const struct scan *scan)
 {
     int64_t bytes = 0;
     for (int64_t i = 0; i < scan->group_count; i++) {
@@ -676,7 +690,7 @@ static int64_t mean_unit_bytes(const struct scan *scan)
                          : gar_parquet_chunk(input->file, scan->groups[i].row_group, column)->bytes;
         }
     }
-    return scan->group_count == 0 ? 0 : bytes / scan->group_count;
+    return bytes;
 }
 
 static enum gar_status open(struct gar_scan_provider *base, const struct gar_scan_request *request,
@@ -693,6 +707,7 @@ static enum gar_status open(struct gar_scan_provider *base, const struct gar_sca
     scan->provider = (struct provider *)gar_scan_provider_ref(base);
     scan->memory = request->memory;
     scan->cancel = request->cancel;
+    scan->counts = request->counts;
     enum gar_status status = choose_columns(scan, request, err);
     if (status == GAR_OK) {
         status = choose_groups(scan, request, err);
@@ -701,7 +716,11 @@ static enum gar_status open(struct gar_scan_provider *base, const struct gar_sca
         scan_free(&scan->base);
         return status;
     }
-    scan->base.unit_bytes = mean_unit_bytes(scan);
+    const int64_t bytes = total_bytes(scan);
+    scan->base.unit_bytes = scan->group_count == 0 ? 0 : bytes / scan->group_count;
+    if (scan->counts != NULL) {
+        scan->counts->bytes_total = bytes;
+    }
     *out = &scan->base;
     return GAR_OK;
 }

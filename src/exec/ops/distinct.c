@@ -64,8 +64,8 @@ static enum gar_status make_worker(struct distinct *op, struct worker **out, str
     if (w->keys == NULL) {
         return gar_error_nomem(err, op->key_count * 8);
     }
-    GAR_TRY(gar_eval_new(op->program, op->query->memory, &w->eval, err));
-    return gar_group_table_new(&op->layout, op->query->memory, &w->table, err);
+    GAR_TRY(gar_eval_new(op->program, op->base.memory, &w->eval, err));
+    return gar_group_table_new(&op->layout, op->base.memory, &w->table, err);
 }
 
 static enum gar_status grow_to(struct gar_memory *memory, struct gar_buffer **buffer, int64_t bytes,
@@ -91,14 +91,14 @@ static enum gar_status keep_rows(struct distinct *op, struct worker *w,
         return status;
     }
     struct gar_batch *piece = NULL;
-    status = gar_batch_gather(view, op->query->memory, &piece, err);
+    status = gar_batch_gather(view, op->base.memory, &piece, err);
     gar_batch_unref(view);
     GAR_TRY(status);
     struct gar_batch **last = w->kept.count > 0 ? &w->kept.batches[w->kept.count - 1] : NULL;
     if (last != NULL && count < KEEP_ROWS && (*last)->rows < KEEP_ROWS) {
         struct gar_batch *pair[2] = {*last, piece};
         struct gar_batch *joined = NULL;
-        status = gar_batch_concat(op->schema, pair, 2, op->query->memory, &joined, err);
+        status = gar_batch_concat(op->schema, pair, 2, op->base.memory, &joined, err);
         gar_batch_unref(piece);
         GAR_TRY(status);
         gar_batch_unref(*last);
@@ -119,7 +119,7 @@ static enum gar_status add_batch(struct distinct *op, struct worker *w,
 {
     const int64_t rows = batch->rows;
     const int64_t before = gar_group_table_count(w->table);
-    GAR_TRY(grow_to(op->query->memory, &w->numbers, rows * (int64_t)sizeof(uint32_t), err));
+    GAR_TRY(grow_to(op->base.memory, &w->numbers, rows * (int64_t)sizeof(uint32_t), err));
     uint32_t *numbers = (uint32_t *)(void *)w->numbers->data;
     GAR_TRY(gar_group_table_find(w->table, w->keys, rows, numbers, err));
     const int64_t fresh = gar_group_table_count(w->table) - before;
@@ -127,9 +127,9 @@ static enum gar_status add_batch(struct distinct *op, struct worker *w,
         return GAR_OK;
     }
     GAR_TRY(
-        grow_to(op->query->memory, &w->places, (before + fresh) * (int64_t)sizeof(uint64_t), err));
+        grow_to(op->base.memory, &w->places, (before + fresh) * (int64_t)sizeof(uint64_t), err));
     struct gar_buffer *list = NULL;
-    GAR_TRY(gar_buffer_new(op->query->memory, fresh * (int64_t)sizeof(uint32_t), &list, err));
+    GAR_TRY(gar_buffer_new(op->base.memory, fresh * (int64_t)sizeof(uint32_t), &list, err));
     uint32_t *listed = (uint32_t *)(void *)list->data;
     uint64_t *places = (uint64_t *)(void *)w->places->data + before;
     int64_t n = 0;
@@ -161,7 +161,7 @@ static enum gar_status distinct_push(struct gar_sink *base, int32_t worker, int6
 {
     struct distinct *op = (struct distinct *)base;
     struct gar_batch *dense = NULL;
-    enum gar_status status = gar_batch_gather(batch, op->query->memory, &dense, err);
+    enum gar_status status = gar_batch_gather(batch, op->base.memory, &dense, err);
     gar_batch_unref(batch);
     GAR_TRY(status);
     if (op->workers[worker] == NULL) {
@@ -207,7 +207,7 @@ static enum gar_status absorb_worker(struct distinct *op, struct gar_group_table
         }
         GAR_TRY(gar_group_table_absorb(table, w->table, theirs, n, ours, err));
         const int64_t groups = gar_group_table_count(table);
-        GAR_TRY(grow_to(op->query->memory, found, groups * (int64_t)sizeof(struct found), err));
+        GAR_TRY(grow_to(op->base.memory, found, groups * (int64_t)sizeof(struct found), err));
         struct found *all = (struct found *)(void *)(*found)->data;
         for (int64_t i = 0; i < n; i++) {
             struct found *f = &all[ours[i]];
@@ -245,8 +245,7 @@ static enum gar_status concat_kept(struct distinct *op, struct gar_batch **out,
             all[n++] = op->workers[i]->kept.batches[b];
         }
     }
-    const enum gar_status status =
-        gar_batch_concat(op->schema, all, n, op->query->memory, out, err);
+    const enum gar_status status = gar_batch_concat(op->schema, all, n, op->base.memory, out, err);
     gar_free(all);
     return status;
 }
@@ -266,8 +265,8 @@ static enum gar_status gather_found(struct distinct *op, const struct gar_batch 
         rows[i] = found[i].row;
     }
     for (int64_t c = 0; c < fields && status >= 0; c++) {
-        status = gar_column_gather_i64(all->columns[c], rows, count, op->query->memory, &columns[c],
-                                       err);
+        status =
+            gar_column_gather_i64(all->columns[c], rows, count, op->base.memory, &columns[c], err);
     }
     if (status >= 0) {
         status = gar_batch_new(op->schema, columns, count, out, err);
@@ -308,7 +307,7 @@ static enum gar_status join_workers(struct distinct *op, struct gar_error *err)
     struct gar_buffer *found = NULL;
     int64_t found_count = 0;
     int64_t first_row = 0;
-    GAR_TRY(gar_group_table_new(&op->layout, op->query->memory, &table, err));
+    GAR_TRY(gar_group_table_new(&op->layout, op->base.memory, &table, err));
     enum gar_status status = GAR_OK;
     for (int32_t i = 0; i < op->worker_count && status >= 0; i++) {
         const struct worker *w = op->workers[i];
@@ -436,7 +435,8 @@ enum gar_status gar_distinct_new(struct gar_query *query, const struct gar_plan 
                                  struct gar_sink **out_sink, struct gar_source **out_source,
                                  struct gar_error *err)
 {
-    static const struct gar_sink_vtable vtable = {.start = distinct_start,
+    static const struct gar_sink_vtable vtable = {.name = "distinct",
+                                                  .start = distinct_start,
                                                   .push = distinct_push,
                                                   .stage = distinct_stage,
                                                   .item = distinct_item,
@@ -450,6 +450,7 @@ enum gar_status gar_distinct_new(struct gar_query *query, const struct gar_plan 
     op->schema = gar_schema_ref(plan->schema);
     gar_batch_list_init(&op->result);
     GAR_TRY(gar_query_own(query, op, free_distinct, err));
+    GAR_TRY(gar_query_op_memory(query, &op->base.memory, err));
     GAR_TRY(make_keys(op, plan, err));
     *out_sink = &op->base;
     *out_source = &op->result.source;

@@ -74,7 +74,8 @@ enum gar_status gar_filter_new(struct gar_query *query, const struct gar_schema 
                                struct gar_expr *predicate, struct gar_transform **out,
                                struct gar_error *err)
 {
-    static const struct gar_transform_vtable vtable = {.worker_new = filter_worker_new,
+    static const struct gar_transform_vtable vtable = {.name = "filter",
+                                                       .worker_new = filter_worker_new,
                                                        .worker_free = filter_worker_free,
                                                        .apply = filter_apply,
                                                        .explain = filter_explain};

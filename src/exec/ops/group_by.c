@@ -97,7 +97,7 @@ static void destroy_groups(const struct group_by *op, struct groups *groups)
 static enum gar_status init_groups(struct group_by *op, struct groups *groups,
                                    struct gar_error *err)
 {
-    struct gar_memory *memory = op->query->memory;
+    struct gar_memory *memory = op->base.memory;
     groups->states = (struct gar_aggregate **)gar_calloc(op->state_count,
                                                          (int64_t)sizeof(struct gar_aggregate *));
     if (groups->states == NULL) {
@@ -132,7 +132,7 @@ static enum gar_status resize_groups(struct group_by *op, struct groups *groups,
         const int64_t room = gar_max_i64(gar_max_i64(places, 2 * groups->room), 16);
         const int64_t bytes = room * (int64_t)sizeof(int64_t);
         if (groups->rows == NULL) {
-            GAR_TRY(gar_buffer_new(op->query->memory, bytes, &groups->rows, err));
+            GAR_TRY(gar_buffer_new(op->base.memory, bytes, &groups->rows, err));
         } else {
             GAR_TRY(gar_buffer_resize(groups->rows, bytes, err));
         }
@@ -183,7 +183,7 @@ static enum gar_status make_worker(struct group_by *op, struct worker **out, str
         return gar_error_nomem(err, op->output_count * 8);
     }
     if (op->program != NULL) {
-        GAR_TRY(gar_eval_new(op->program, op->query->memory, &w->eval, err));
+        GAR_TRY(gar_eval_new(op->program, op->base.memory, &w->eval, err));
     }
     GAR_TRY(init_groups(op, &w->groups, err));
     return op->key_count == 0 ? resize_groups(op, &w->groups, 1, err) : GAR_OK;
@@ -198,7 +198,7 @@ static enum gar_status room_for_numbers(struct group_by *op, struct worker *w, i
     }
     gar_buffer_unref(w->numbers);
     w->numbers = NULL;
-    return gar_buffer_new(op->query->memory, bytes, &w->numbers, err);
+    return gar_buffer_new(op->base.memory, bytes, &w->numbers, err);
 }
 
 /* Groups become places, rows are counted; rows that are not selected go to waste. */
@@ -526,14 +526,14 @@ static enum gar_status make_columns(struct group_by *op, const struct groups *gr
                                     struct gar_error *err)
 {
     for (int64_t k = 0; k < op->key_count; k++) {
-        GAR_TRY(gar_group_table_column(groups->table, k, first, count, op->query->memory,
-                                       &columns[k], err));
+        GAR_TRY(gar_group_table_column(groups->table, k, first, count, op->base.memory, &columns[k],
+                                       err));
     }
     for (int64_t c = 0; c < op->call_count; c++) {
         const struct call *call = &op->calls[c];
         const enum gar_status status = gar_aggregate_finish(
             groups->states[call->state], &call->spec, first_place(op) + first, count,
-            rows_of(groups), op->query->memory, &columns[op->key_count + c], err);
+            rows_of(groups), op->base.memory, &columns[op->key_count + c], err);
         if (status < 0) {
             gar_error_prefix(err, "column '%s': ", op->schema->fields[op->key_count + c].name);
             return status;
@@ -558,7 +558,7 @@ static enum gar_status drop_empty(struct group_by *op, const struct groups *grou
     struct gar_buffer *selection = NULL;
     struct gar_batch *selected = NULL;
     enum gar_status status =
-        gar_buffer_new(op->query->memory, count * (int64_t)sizeof(uint32_t), &selection, err);
+        gar_buffer_new(op->base.memory, count * (int64_t)sizeof(uint32_t), &selection, err);
     if (status >= 0) {
         uint32_t *listed = (uint32_t *)(void *)selection->data;
         int64_t n = 0;
@@ -826,12 +826,14 @@ enum gar_status gar_group_by_new(struct gar_query *query, const struct gar_plan 
                                  struct gar_sink **out_sink, struct gar_source **out_source,
                                  struct gar_error *err)
 {
-    static const struct gar_sink_vtable sink_vtable = {.start = group_by_start,
+    static const struct gar_sink_vtable sink_vtable = {.name = "group by",
+                                                       .start = group_by_start,
                                                        .push = group_by_push,
                                                        .stage = group_by_stage,
                                                        .item = group_by_item,
                                                        .explain = group_by_explain};
-    static const struct gar_source_vtable source_vtable = {.next = group_by_next,
+    static const struct gar_source_vtable source_vtable = {.name = "groups",
+                                                           .next = group_by_next,
                                                            .decode = group_by_decode,
                                                            .unit_free = group_by_unit_free,
                                                            .explain = source_explain};
@@ -847,6 +849,7 @@ enum gar_status gar_group_by_new(struct gar_query *query, const struct gar_plan 
     op->key_count = plan->key_count;
     op->call_count = plan->expr_count - plan->key_count;
     GAR_TRY(gar_query_own(query, op, free_group_by, err));
+    GAR_TRY(gar_query_op_memory(query, &op->base.memory, err));
     op->calls = (struct call *)gar_calloc(op->call_count, (int64_t)sizeof *op->calls);
     op->state_specs =
         (struct gar_aggregate_spec *)gar_calloc(op->call_count, (int64_t)sizeof *op->state_specs);

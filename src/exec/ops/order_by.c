@@ -116,14 +116,13 @@ static enum gar_status make_worker(struct order_by *op, struct worker **out, str
     if (w->keys == NULL) {
         return gar_error_nomem(err, op->computed_count * 8);
     }
-    return op->program != NULL ? gar_eval_new(op->program, op->query->memory, &w->eval, err)
-                               : GAR_OK;
+    return op->program != NULL ? gar_eval_new(op->program, op->base.memory, &w->eval, err) : GAR_OK;
 }
 
 static enum gar_status make_places(struct order_by *op, int64_t seq, int64_t row, int64_t rows,
                                    struct gar_column **out, struct gar_error *err)
 {
-    GAR_TRY(gar_column_new(op->query->memory, gar_type_of(GAR_UINT64), rows, false, out, err));
+    GAR_TRY(gar_column_new(op->base.memory, gar_type_of(GAR_UINT64), rows, false, out, err));
     uint64_t *places = (uint64_t *)gar_column_values_mut(*out);
     for (int64_t i = 0; i < rows; i++) {
         places[i] = ((uint64_t)seq << 32) | (uint64_t)(row + i);
@@ -145,8 +144,8 @@ static enum gar_status fill_kept(struct order_by *op, struct worker *w,
     }
     for (int64_t c = 0; c < payload; c++) {
         if (is_sparse) { /* do not hold the texts of dropped rows */
-            GAR_TRY(gar_column_compact(batch->columns[c], false, op->query->memory,
-                                       &kept->columns[c], err));
+            GAR_TRY(gar_column_compact(batch->columns[c], false, op->base.memory, &kept->columns[c],
+                                       err));
         } else {
             kept->columns[c] = gar_column_ref(batch->columns[c]);
         }
@@ -173,7 +172,7 @@ static enum gar_status join_column(struct order_by *op, const struct kept *kept,
         parts[i] = kept[i].columns[column];
     }
     const enum gar_status status =
-        gar_column_concat(parts, count, parts[0]->type, op->query->memory, out, err);
+        gar_column_concat(parts, count, parts[0]->type, op->base.memory, out, err);
     gar_free(parts);
     return status;
 }
@@ -217,9 +216,9 @@ static enum gar_status take_best(struct order_by *op, struct gar_column *const *
     }
     for (int64_t c = 0; c < op->column_count && status >= 0; c++) {
         struct gar_column *gathered = NULL;
-        status = gar_column_gather(columns[c], rows, take, op->query->memory, &gathered, err);
+        status = gar_column_gather(columns[c], rows, take, op->base.memory, &gathered, err);
         if (status >= 0) {
-            status = gar_column_compact(gathered, false, op->query->memory, &out->columns[c], err);
+            status = gar_column_compact(gathered, false, op->base.memory, &out->columns[c], err);
             gar_column_unref(gathered);
         }
     }
@@ -237,10 +236,10 @@ static enum gar_status sort_columns(struct order_by *op, struct gar_column *cons
     const int64_t bytes = rows * (int64_t)sizeof(struct gar_sort_entry);
     enum gar_status status = make_sorter(op, columns, rows, &sorter, err);
     if (status >= 0) {
-        status = gar_buffer_new(op->query->memory, bytes, &scratch, err);
+        status = gar_buffer_new(op->base.memory, bytes, &scratch, err);
     }
     if (status >= 0) {
-        status = gar_buffer_new(op->query->memory, bytes, out_entries, err);
+        status = gar_buffer_new(op->base.memory, bytes, out_entries, err);
     }
     if (status >= 0) {
         struct gar_sort_entry *entries = (struct gar_sort_entry *)(void *)(*out_entries)->data;
@@ -335,7 +334,7 @@ static enum gar_status first_key(struct order_by *op, struct worker *w,
             *out = gar_column_ref(column);
             return GAR_OK;
         }
-        return gar_column_gather(column, batch->selection, batch->selected, op->query->memory, out,
+        return gar_column_gather(column, batch->selection, batch->selected, op->base.memory, out,
                                  err);
     }
     GAR_TRY(gar_eval_run(w->eval, batch, w->keys, err));
@@ -360,7 +359,7 @@ static enum gar_status keep_candidates(struct order_by *op, struct worker *w,
     *out = NULL;
     GAR_TRY(first_key(op, w, batch, &column, err));
     enum gar_status status = gar_buffer_new(
-        op->query->memory, batch->selected * (int64_t)sizeof(uint32_t), &selection, err);
+        op->base.memory, batch->selected * (int64_t)sizeof(uint32_t), &selection, err);
     if (status < 0) {
         gar_column_unref(column);
         return status;
@@ -398,7 +397,7 @@ static enum gar_status add_batch(struct order_by *op, struct worker *w, int64_t 
         }
     }
     enum gar_status status =
-        gar_batch_gather(candidates != NULL ? candidates : batch, op->query->memory, &dense, err);
+        gar_batch_gather(candidates != NULL ? candidates : batch, op->base.memory, &dense, err);
     if (status >= 0) {
         status = keep_batch(op, w, seq, row, dense, dense->rows * 2 < batch->rows, err);
     }
@@ -484,8 +483,8 @@ static enum gar_status plan_chunks(struct order_by *op, struct gar_error *err)
     if (op->histograms == NULL || op->buckets == NULL) {
         return gar_error_nomem(err, op->chunk_count * buckets * 8);
     }
-    GAR_TRY(gar_buffer_new(op->query->memory, bytes, &op->entries, err));
-    return gar_buffer_new(op->query->memory, bytes, &op->scratch, err);
+    GAR_TRY(gar_buffer_new(op->base.memory, bytes, &op->entries, err));
+    return gar_buffer_new(op->base.memory, bytes, &op->scratch, err);
 }
 
 static int64_t bucket_of(const struct order_by *op, uint64_t key)
@@ -646,8 +645,7 @@ static enum gar_status order_by_decode(struct gar_source *source, struct gar_sou
         rows[i] = entries[i].row;
     }
     for (int64_t c = 0; c < fields && status >= 0; c++) {
-        status =
-            gar_column_gather(op->columns[c], rows, count, op->query->memory, &columns[c], err);
+        status = gar_column_gather(op->columns[c], rows, count, op->base.memory, &columns[c], err);
     }
     if (status >= 0) {
         status = gar_batch_new(op->schema, columns, count, out, err);
@@ -765,12 +763,14 @@ enum gar_status gar_order_by_new(struct gar_query *query, const struct gar_plan 
                                  struct gar_sink **out_sink, struct gar_source **out_source,
                                  struct gar_error *err)
 {
-    static const struct gar_sink_vtable sink_vtable = {.start = order_by_start,
+    static const struct gar_sink_vtable sink_vtable = {.name = "sort",
+                                                       .start = order_by_start,
                                                        .push = order_by_push,
                                                        .stage = order_by_stage,
                                                        .item = order_by_item,
                                                        .explain = order_by_explain};
-    static const struct gar_source_vtable source_vtable = {.next = order_by_next,
+    static const struct gar_source_vtable source_vtable = {.name = "sorted rows",
+                                                           .next = order_by_next,
                                                            .decode = order_by_decode,
                                                            .unit_free = order_by_unit_free,
                                                            .explain = source_explain};
@@ -785,6 +785,7 @@ enum gar_status gar_order_by_new(struct gar_query *query, const struct gar_plan 
     op->schema = gar_schema_ref(plan->schema);
     op->limit = plan->limit;
     GAR_TRY(gar_query_own(query, op, free_order_by, err));
+    GAR_TRY(gar_query_op_memory(query, &op->base.memory, err));
     GAR_TRY(make_keys(op, err));
     *out_sink = &op->base;
     *out_source = &op->source;

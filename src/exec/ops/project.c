@@ -155,7 +155,8 @@ enum gar_status gar_project_new(struct gar_query *query, const struct gar_schema
                                 struct gar_expr *const *exprs, struct gar_schema *schema,
                                 struct gar_transform **out, struct gar_error *err)
 {
-    static const struct gar_transform_vtable vtable = {.worker_new = project_worker_new,
+    static const struct gar_transform_vtable vtable = {.name = "project",
+                                                       .worker_new = project_worker_new,
                                                        .worker_free = project_worker_free,
                                                        .apply = project_apply,
                                                        .explain = project_explain};

@@ -54,11 +54,12 @@ static void list_explain(const struct gar_source *source, struct gar_strbuf *out
 
 void gar_batch_list_init(struct gar_batch_list *list)
 {
-    static const struct gar_source_vtable vtable = {.next = list_next,
+    static const struct gar_source_vtable vtable = {.name = "rows",
+                                                    .next = list_next,
                                                     .decode = list_decode,
                                                     .unit_free = list_unit_free,
                                                     .explain = list_explain};
-    *list = (struct gar_batch_list){.source = {&vtable}};
+    *list = (struct gar_batch_list){.source = {.vtable = &vtable}};
 }
 
 void gar_batch_list_destroy(struct gar_batch_list *list)
@@ -98,14 +99,15 @@ static void result_explain(const struct gar_sink *sink, struct gar_strbuf *out)
 enum gar_status gar_result_sink_new(struct gar_query *query, struct gar_sink **out,
                                     struct gar_error *err)
 {
-    static const struct gar_sink_vtable vtable = {.deliver = result_deliver,
-                                                  .explain = result_explain};
+    static const struct gar_sink_vtable vtable = {
+        .name = "result", .deliver = result_deliver, .explain = result_explain};
     struct gar_sink *sink =
         (struct gar_sink *)gar_arena_calloc(&query->arena, 1, (int64_t)sizeof *sink);
     if (sink == NULL) {
         return gar_error_nomem(err, (int64_t)sizeof *sink);
     }
     sink->vtable = &vtable;
+    GAR_TRY(gar_query_op_memory(query, &sink->memory, err));
     *out = sink;
     return GAR_OK;
 }
@@ -140,8 +142,8 @@ static void free_collect(void *object)
 enum gar_status gar_collect_sink_new(struct gar_query *query, struct gar_sink **out_sink,
                                      struct gar_source **out_source, struct gar_error *err)
 {
-    static const struct gar_sink_vtable vtable = {.deliver = collect_deliver,
-                                                  .explain = collect_explain};
+    static const struct gar_sink_vtable vtable = {
+        .name = "collect", .deliver = collect_deliver, .explain = collect_explain};
     struct collect_sink *sink = (struct collect_sink *)gar_calloc(1, (int64_t)sizeof *sink);
     if (sink == NULL) {
         return gar_error_nomem(err, (int64_t)sizeof *sink);
@@ -149,6 +151,7 @@ enum gar_status gar_collect_sink_new(struct gar_query *query, struct gar_sink **
     sink->base.vtable = &vtable;
     gar_batch_list_init(&sink->list);
     GAR_TRY(gar_query_own(query, sink, free_collect, err));
+    GAR_TRY(gar_query_op_memory(query, &sink->base.memory, err));
     *out_sink = &sink->base;
     *out_source = &sink->list.source;
     return GAR_OK;

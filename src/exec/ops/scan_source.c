@@ -84,8 +84,9 @@ static enum gar_status begin_load(struct scan_source *source, struct gar_unit *u
     }
     l->source = source;
     l->unit = unit;
-    const enum gar_status status =
-        gar_query_call(source->query, true, run_load, load_is_done, l, err);
+    const struct gar_work work = {
+        .op = source->base.op, .is_io = true, .run = run_load, .done = load_is_done, .context = l};
+    const enum gar_status status = gar_query_call(source->query, &work, err);
     if (status < 0) {
         gar_free(l);
         return status;
@@ -173,8 +174,7 @@ static enum gar_status scan_decode(struct gar_source *base, struct gar_source_un
     struct scan_source *source = (struct scan_source *)base;
     struct gar_scan *scan = source->scan;
     if (source->workers[worker] == NULL && scan->vtable->worker_new != NULL) {
-        GAR_TRY(
-            scan->vtable->worker_new(scan, source->query->memory, &source->workers[worker], err));
+        GAR_TRY(scan->vtable->worker_new(scan, source->base.memory, &source->workers[worker], err));
     }
     return scan->vtable->decode(scan, unit->unit, source->workers[worker], max_rows, out, err);
 }
@@ -230,7 +230,8 @@ enum gar_status gar_scan_source_new(struct gar_query *query, struct gar_scan_pro
                                     const struct gar_scan_request *request, struct gar_source **out,
                                     const struct gar_scan **out_scan, struct gar_error *err)
 {
-    static const struct gar_source_vtable vtable = {.next = scan_next,
+    static const struct gar_source_vtable vtable = {.name = "scan",
+                                                    .next = scan_next,
                                                     .decode = scan_decode,
                                                     .unit_free = scan_unit_free,
                                                     .stop = scan_stop,
@@ -249,7 +250,18 @@ enum gar_status gar_scan_source_new(struct gar_query *query, struct gar_scan_pro
     if (source->workers == NULL) {
         return gar_error_nomem(err, query->workers * (int64_t)sizeof *source->workers);
     }
-    GAR_TRY(provider->vtable->open(provider, request, &source->scan, err));
+    GAR_TRY(gar_query_op_memory(query, &source->base.memory, err));
+    source->base.counts = gar_profile_new_scan(query->profile);
+    if (source->base.counts == NULL) {
+        return gar_error_nomem(err, (int64_t)sizeof *source->base.counts);
+    }
+    struct gar_scan_request counted = *request;
+    counted.memory = source->base.memory;
+    counted.counts = source->base.counts;
+    GAR_TRY(provider->vtable->open(provider, &counted, &source->scan, err));
+    if (source->base.counts->rows_total < 0) {
+        source->base.counts->rows_total = source->scan->rows_exact;
+    }
     *out_scan = source->scan;
     *out = &source->base;
     return GAR_OK;

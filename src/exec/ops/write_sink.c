@@ -64,7 +64,7 @@ static enum gar_status run_encode(void *context, int32_t worker, struct gar_erro
     if (piece->count == 1) {
         whole = gar_batch_ref(piece->batches[0]);
     } else {
-        GAR_TRY(gar_batch_concat(sink->schema, piece->batches, piece->count, sink->query->memory,
+        GAR_TRY(gar_batch_concat(sink->schema, piece->batches, piece->count, sink->base.memory,
                                  &whole, err));
     }
     for (int64_t i = 0; i < piece->count; i++) {
@@ -72,7 +72,7 @@ static enum gar_status run_encode(void *context, int32_t worker, struct gar_erro
     }
     piece->count = 0;
     const enum gar_status status =
-        sink->write->vtable->encode(sink->write, whole, sink->query->memory, &piece->encoded, err);
+        sink->write->vtable->encode(sink->write, whole, sink->base.memory, &piece->encoded, err);
     gar_batch_unref(whole);
     return status;
 }
@@ -91,7 +91,7 @@ static enum gar_status run_finish(void *context, int32_t worker, struct gar_erro
     (void)worker;
     struct write_sink *sink = (struct write_sink *)context;
     GAR_CANCEL_CHECK(sink->query->cancel, err);
-    return sink->write->vtable->finish(sink->write, sink->query->memory, &sink->paths_batch, err);
+    return sink->write->vtable->finish(sink->write, sink->base.memory, &sink->paths_batch, err);
 }
 
 static void append_is_done(void *context, struct gar_query *query, enum gar_status status,
@@ -105,8 +105,12 @@ static void begin_append(struct write_sink *sink)
         return;
     }
     struct gar_error err = GAR_ERROR_INIT;
-    const enum gar_status status =
-        gar_query_call(sink->query, true, run_append, append_is_done, piece, &err);
+    const struct gar_work work = {.op = sink->base.op,
+                                  .is_io = true,
+                                  .run = run_append,
+                                  .done = append_is_done,
+                                  .context = piece};
+    const enum gar_status status = gar_query_call(sink->query, &work, &err);
     if (status < 0) {
         gar_query_fail(sink->query, status, &err);
         return;
@@ -163,8 +167,9 @@ static enum gar_status begin_piece(struct write_sink *sink, struct gar_error *er
     piece->sink = sink;
     piece->batches = sink->pending;
     piece->count = sink->pending_count;
-    const enum gar_status status =
-        gar_query_call(sink->query, false, run_encode, encode_is_done, piece, err);
+    const struct gar_work work = {
+        .op = sink->base.op, .run = run_encode, .done = encode_is_done, .context = piece};
+    const enum gar_status status = gar_query_call(sink->query, &work, err);
     if (status < 0) {
         gar_free(piece);
         return status;
@@ -216,7 +221,12 @@ static enum gar_status write_stage(struct gar_sink *base, struct gar_query *quer
         return GAR_PENDING;
     }
     if (!sink->is_finishing) {
-        GAR_TRY(gar_query_call(query, true, run_finish, finish_is_done, sink, err));
+        const struct gar_work work = {.op = sink->base.op,
+                                      .is_io = true,
+                                      .run = run_finish,
+                                      .done = finish_is_done,
+                                      .context = sink};
+        GAR_TRY(gar_query_call(query, &work, err));
         sink->is_finishing = true;
     }
     if (!sink->is_complete) {
@@ -263,7 +273,7 @@ enum gar_status gar_write_sink_new(struct gar_query *query, const struct gar_pla
                                    struct gar_source **out_source, struct gar_error *err)
 {
     static const struct gar_sink_vtable vtable = {
-        .deliver = write_deliver, .stage = write_stage, .explain = write_explain};
+        .name = "write", .deliver = write_deliver, .stage = write_stage, .explain = write_explain};
     struct write_sink *sink = (struct write_sink *)gar_calloc(1, (int64_t)sizeof *sink);
     if (sink == NULL) {
         return gar_error_nomem(err, (int64_t)sizeof *sink);
@@ -275,10 +285,11 @@ enum gar_status gar_write_sink_new(struct gar_query *query, const struct gar_pla
     sink->pieces_max = (int64_t)query->workers + 2;
     gar_batch_list_init(&sink->paths);
     GAR_TRY(gar_query_own(query, sink, free_write_sink, err));
+    GAR_TRY(gar_query_op_memory(query, &sink->base.memory, err));
     if (!is_dry) {
         query->has_write = true;
-        GAR_TRY(
-            plan->sink->vtable->open(plan->sink, sink->schema, query->memory, &sink->write, err));
+        GAR_TRY(plan->sink->vtable->open(plan->sink, sink->schema, sink->base.memory, &sink->write,
+                                         err));
     }
     *out_sink = &sink->base;
     *out_source = &sink->paths.source;
