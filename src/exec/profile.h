@@ -2,9 +2,9 @@
 /* What the operators of a query have done so far: counted while it runs, read by anyone at any time, also after the query
  * has gone.
  *
- * Who writes: each worker has counters of its own for every operator, and so has the query role; a word has one
- * writer at a time and is written and read with relaxed atomics. Who reads adds them up. Nothing is locked and the query is not asked, so
- * looking costs the query nothing. Memory and scan counters are shared words (few writes each). */
+ * Who writes: each worker has counters of its own for every operator, and so has the query role; a word has one writer
+ * at a time and is written and read with relaxed atomics. Who reads adds them up. Nothing is locked and the query is not
+ * asked, so looking costs the query nothing. Memory and scan counters are shared words (few writes each). */
 #ifndef GAR_EXEC_PROFILE_H
 #define GAR_EXEC_PROFILE_H
 

@@ -66,7 +66,7 @@ enum gar_status gar_socket_send(int fd, const void *data, int64_t bytes)
         if (send(fd, data, (size_t)bytes, MSG_NOSIGNAL) >= 0) {
             return GAR_OK;
         }
-        if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) {
+        if (errno == EAGAIN || errno == ENOBUFS) {
             return GAR_PENDING;
         }
         if (errno != EINTR) {
@@ -83,7 +83,7 @@ enum gar_status gar_socket_receive(int fd, void *out, int64_t bytes, bool may_wa
         *out_bytes = got;
         return GAR_OK;
     }
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
         return GAR_PENDING;
     }
     return GAR_EOF;
@@ -97,7 +97,7 @@ int64_t gar_pipe_read(int fd, void *out, int64_t bytes)
             return got;
         }
         if (errno != EINTR) {
-            return errno == EAGAIN || errno == EWOULDBLOCK ? -1 : 0;
+            return errno == EAGAIN ? -1 : 0;
         }
     }
 }

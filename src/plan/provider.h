@@ -19,7 +19,8 @@ struct gar_scan_provider;
 struct gar_scan;
 struct gar_unit;
 
-/* What a scan has done, for the profile: filled in by scans that know, added to with relaxed atomics on any thread. -1: not known. */
+/* What a scan has done, for the profile: filled in by scans that know, added to with relaxed atomics on any thread.
+ * Totals are -1 where they are not known. */
 struct gar_scan_counts {
     int64_t files_total;
     int64_t files_read;
