@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line of gar, parsed. */
+/* The command line of gar, parsed: commands, the options each of them takes, and help for both. */
 #ifndef GAR_CLI_ARGUMENTS_H
 #define GAR_CLI_ARGUMENTS_H
 
@@ -7,27 +7,42 @@
 
 enum output_format { OUTPUT_TABLE, OUTPUT_CSV, OUTPUT_JSON };
 
+enum command_id {
+    COMMAND_SCHEMA,
+    COMMAND_HEAD,
+    COMMAND_COUNT,
+    COMMAND_DESCRIBE,
+    COMMAND_CONVERT,
+    COMMAND_EXPLAIN
+};
+
 struct arguments {
-    const char *command;
-    const char **files; /* owned array of argv pointers */
+    enum command_id command;
+    const char **files; /* owned array of argv pointers; of convert without the target */
     int64_t file_count;
+    const char *target; /* convert: where to write */
+    bool is_target_csv;
     const char *select; /* --select: SQL expressions, or NULL */
     const char *where;  /* --where: SQL predicate, or NULL */
     int64_t limit;      /* --limit; -1: not given */
     enum output_format format;
-    bool is_format_given;
     const char *compression;  /* --compression, or NULL */
     char delimiter;           /* --delimiter; 0: not given */
     bool no_header;           /* --no-header */
     const char *input_format; /* --input-format: "csv", "parquet" or NULL */
     int32_t threads;          /* --threads; 0: not given */
-    bool is_help;
-    bool is_version;
 };
 
-/* False after a message on stderr: exit status 2. argv must outlive *out. */
-bool arguments_parse(int argc, char **argv, struct arguments *out);
+enum arguments_result {
+    ARGUMENTS_RUN,  /* run the command */
+    ARGUMENTS_DONE, /* help or version was printed: exit status 0 */
+    ARGUMENTS_WRONG /* a message was written to stderr: exit status 2 */
+};
+
+/* argv must outlive *out, which is to be destroyed whatever the result. */
+enum arguments_result arguments_parse(int argc, char **argv, struct arguments *out);
 void arguments_destroy(struct arguments *arguments);
-void arguments_print_help(void);
+/* After it is known what the files are: options of CSV input that would do nothing. False: message written. */
+bool arguments_fit_input(const struct arguments *arguments, bool is_csv);
 
 #endif

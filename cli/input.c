@@ -2,35 +2,50 @@
 /* Files and standard input as frames. */
 #include "input.h"
 
-#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t interrupt_count;
+#define WAIT_MS 50
 
-static void on_interrupt(int number)
+static volatile sig_atomic_t signal_number;
+
+static void on_signal(int number)
 {
-    (void)number;
-    interrupt_count = 1;
+    signal_number = number;
+}
+
+int input_signal(void)
+{
+    return signal_number;
 }
 
 int input_interrupted(void *context)
 {
     (void)context;
-    return interrupt_count != 0;
+    return signal_number != 0;
 }
 
 void input_install_signals(void)
 {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action;
     memset(&action, 0, sizeof action);
-    action.sa_handler = on_interrupt;
-    (void)sigaction(SIGINT, &action, NULL);
+    action.sa_handler = on_signal;
+    action.sa_flags = (int)SA_RESETHAND;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        struct sigaction before;
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) {
+            (void)sigaction(numbers[i], &action, NULL);
+        }
+    }
     action.sa_handler = SIG_IGN; /* a closed pipe shows as EPIPE */
+    action.sa_flags = 0;
     (void)sigaction(SIGPIPE, &action, NULL);
 }
 
@@ -40,70 +55,65 @@ void input_run_options(struct gar_run_options *options)
     options->interrupted = input_interrupted;
 }
 
-static enum gar_status fail_errno(struct gar_error *err, const char *what)
-{
-    err->status = GAR_ERR_IO;
-    err->os_errno = errno;
-    (void)snprintf(err->message, sizeof err->message, "%s: %s", what, strerror(errno));
-    return GAR_ERR_IO;
-}
+/* ---- the format of standard input ---- */
 
-static enum gar_status write_all(int fd, const char *data, ssize_t bytes, struct gar_error *err)
+enum { MAGIC_BYTES = 4 };
+
+/* Until there is something to read, or its end. */
+static enum gar_status wait_for_input(struct gar_error *err)
 {
-    while (bytes > 0) {
-        const ssize_t written = write(fd, data, (size_t)bytes);
-        if (written < 0 && errno != EINTR) {
-            return fail_errno(err,
-                              "cannot keep standard input in a temporary file (TMPDIR says where)");
-        }
-        if (written > 0) {
-            data += written;
-            bytes -= written;
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    while (poll(&input, 1, WAIT_MS) <= 0) {
+        if (input_interrupted(NULL)) {
+            err->status = GAR_ERR_INTERRUPTED;
+            return GAR_ERR_INTERRUPTED;
         }
     }
     return GAR_OK;
 }
 
-/* Copy standard input into an unlinked file; path gets a name under which this process can open it. */
-static enum gar_status spool_stdin(char *path, size_t path_bytes, bool *out_is_parquet,
-                                   struct gar_error *err)
+/* Copy what a pipe holds first, without taking it: tee(2) into another pipe. */
+static ssize_t peek_pipe(char *out)
 {
-    const char *folder = getenv("TMPDIR");
-    const int fd = open(folder != NULL && folder[0] != '\0' ? folder : "/tmp",
-                        O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        return fail_errno(err,
-                          "cannot make a temporary file for standard input (TMPDIR says where)");
+    int copy[2];
+    if (pipe2(copy, O_CLOEXEC) != 0) {
+        return -1;
     }
-    static char block[1 << 16];
-    int64_t total = 0;
-    *out_is_parquet = false;
-    for (;;) {
-        const ssize_t got = read(STDIN_FILENO, block, sizeof block);
-        if (input_interrupted(NULL)) {
-            return GAR_ERR_INTERRUPTED;
-        }
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got < 0) {
-            return fail_errno(err, "cannot read standard input");
-        }
-        if (got == 0) {
-            break;
-        }
-        if (total == 0 && got >= 4) {
-            *out_is_parquet = memcmp(block, "PAR1", 4) == 0;
-        }
-        const enum gar_status status = write_all(fd, block, got, err);
+    ssize_t got = tee(STDIN_FILENO, copy[1], MAGIC_BYTES, 0);
+    if (got > 0) {
+        got = read(copy[0], out, MAGIC_BYTES);
+    }
+    (void)close(copy[0]);
+    (void)close(copy[1]);
+    return got;
+}
+
+/* The first bytes of standard input stay there for who reads it. What cannot be looked at is taken for CSV. A Parquet file's
+ * writer hands out its first bytes at once, so that fewer bytes than those of the magic mean CSV too. */
+static enum gar_status is_stdin_parquet(bool *out, struct gar_error *err)
+{
+    char head[MAGIC_BYTES] = {0};
+    struct stat info;
+    ssize_t got = -1;
+    *out = false;
+    if (fstat(STDIN_FILENO, &info) != 0) {
+        return GAR_OK; /* the reader has the words for it */
+    }
+    if (S_ISREG(info.st_mode)) {
+        got = pread(STDIN_FILENO, head, MAGIC_BYTES, lseek(STDIN_FILENO, 0, SEEK_CUR));
+    } else if (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode)) {
+        const enum gar_status status = wait_for_input(err);
         if (status != GAR_OK) {
             return status;
         }
-        total += got;
+        got = S_ISFIFO(info.st_mode) ? peek_pipe(head)
+                                     : recv(STDIN_FILENO, head, MAGIC_BYTES, MSG_PEEK);
     }
-    (void)snprintf(path, path_bytes, "/proc/self/fd/%d", fd);
+    *out = got == MAGIC_BYTES && memcmp(head, "PAR1", MAGIC_BYTES) == 0;
     return GAR_OK;
 }
+
+/* ---- files ---- */
 
 static bool ends_with(const char *text, const char *suffix)
 {
@@ -125,50 +135,60 @@ static bool looks_like_csv(const char *path)
 }
 
 static enum gar_status open_csv(struct gar_session *session, const struct arguments *arguments,
-                                const char *const *paths, int64_t count, struct gar_frame **out,
-                                struct gar_error *err)
+                                struct gar_frame **out, struct gar_error *err)
 {
+    const char *first = arguments->files[0];
     struct gar_csv_options options;
     gar_csv_options_init(&options);
     options.has_header = !arguments->no_header;
+    options.interrupted = input_interrupted;
     if (arguments->delimiter != 0) {
         options.delimiter = arguments->delimiter;
-    } else if (ends_with(paths[0], ".tsv")) {
+    } else if (ends_with(first, ".tsv") || ends_with(first, ".tsv.gz") ||
+               ends_with(first, ".tsv.zst")) {
         options.delimiter = '\t';
     }
-    return gar_frame_read_csv(session, paths, count, &options, out, err);
+    return gar_frame_read_csv(session, arguments->files, arguments->file_count, &options, out, err);
+}
+
+enum gar_status input_find_format(const struct arguments *arguments, bool *out_is_csv,
+                                  struct gar_error *err)
+{
+    int64_t stdin_count = 0;
+    for (int64_t i = 0; i < arguments->file_count; i++) {
+        stdin_count += strcmp(arguments->files[i], "-") == 0;
+    }
+    if (stdin_count > 1) {
+        err->status = GAR_ERR_VALUE;
+        (void)snprintf(err->message, sizeof err->message,
+                       "standard input (-) can be named only once");
+        return GAR_ERR_VALUE;
+    }
+    if (arguments->input_format != NULL) {
+        *out_is_csv = strcmp(arguments->input_format, "csv") == 0;
+        return GAR_OK;
+    }
+    if (strcmp(arguments->files[0], "-") != 0) {
+        *out_is_csv = looks_like_csv(arguments->files[0]);
+        return GAR_OK;
+    }
+    bool is_parquet = false;
+    const enum gar_status status = is_stdin_parquet(&is_parquet, err);
+    *out_is_csv = !is_parquet;
+    return status;
 }
 
 enum gar_status input_open(struct gar_session *session, const struct arguments *arguments,
-                           int64_t file_count, struct gar_frame **out, struct gar_error *err)
+                           bool is_csv, struct gar_frame **out, struct gar_error *err)
 {
-    static char spooled[64];
-    const char **paths = arguments->files;
-    bool is_csv = looks_like_csv(paths[0]);
-    for (int64_t i = 0; i < file_count; i++) {
-        if (strcmp(paths[i], "-") == 0) {
-            bool is_parquet = false;
-            if (spooled[0] != '\0') {
-                err->status = GAR_ERR_VALUE;
-                (void)snprintf(err->message, sizeof err->message,
-                               "standard input (-) can be named only once");
-                return GAR_ERR_VALUE;
-            }
-            const enum gar_status status = spool_stdin(spooled, sizeof spooled, &is_parquet, err);
-            if (status != GAR_OK) {
-                return status;
-            }
-            paths[i] = spooled;
-            is_csv = i == 0 ? !is_parquet : is_csv;
-        }
-    }
-    if (arguments->input_format != NULL) {
-        is_csv = strcmp(arguments->input_format, "csv") == 0;
-    }
     if (is_csv) {
-        return open_csv(session, arguments, paths, file_count, out, err);
+        return open_csv(session, arguments, out, err);
     }
-    return gar_frame_read_parquet(session, paths, file_count, NULL, out, err);
+    struct gar_parquet_options options;
+    gar_parquet_options_init(&options);
+    options.interrupted = input_interrupted;
+    return gar_frame_read_parquet(session, arguments->files, arguments->file_count, &options, out,
+                                  err);
 }
 
 static enum gar_status apply_where(struct gar_frame **frame, const char *where,

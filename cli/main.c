@@ -11,22 +11,16 @@
 struct context {
     struct gar_session *session;
     const struct arguments *arguments;
+    bool is_csv; /* the input */
 };
 
-struct command {
-    const char *name;
-    int64_t files_min;
-    enum gar_status (*run)(const struct context *context, struct gar_error *err);
-};
-
-/* All files but `without` at the end, refined by the options; limit as given there, else `limit`. */
-static enum gar_status open_refined(const struct context *context, int64_t without, int64_t limit,
+/* The files refined by the options; limit as given there, else `limit`. */
+static enum gar_status open_refined(const struct context *context, int64_t limit,
                                     struct gar_frame **out, struct gar_error *err)
 {
     const struct arguments *a = context->arguments;
     struct gar_frame *frame = NULL;
-    const enum gar_status status =
-        input_open(context->session, a, a->file_count - without, &frame, err);
+    const enum gar_status status = input_open(context->session, a, context->is_csv, &frame, err);
     if (status != GAR_OK) {
         return status;
     }
@@ -55,7 +49,7 @@ static enum gar_status print_schema_text(const struct gar_frame *frame, struct g
 static enum gar_status run_schema(const struct context *context, struct gar_error *err)
 {
     struct gar_frame *frame = NULL;
-    enum gar_status status = open_refined(context, 0, -1, &frame, err);
+    enum gar_status status = open_refined(context, -1, &frame, err);
     if (status == GAR_OK) {
         status = print_schema_text(frame, err);
         gar_frame_release(frame);
@@ -66,7 +60,7 @@ static enum gar_status run_schema(const struct context *context, struct gar_erro
 static enum gar_status run_head(const struct context *context, struct gar_error *err)
 {
     struct gar_frame *frame = NULL;
-    enum gar_status status = open_refined(context, 0, HEAD_ROWS, &frame, err);
+    enum gar_status status = open_refined(context, HEAD_ROWS, &frame, err);
     if (status == GAR_OK) {
         const int64_t rows = context->arguments->limit >= 0 ? context->arguments->limit : HEAD_ROWS;
         status = output_frame(frame, context->arguments->format, rows, err);
@@ -81,7 +75,7 @@ static enum gar_status run_count(const struct context *context, struct gar_error
     input_run_options(&run);
     struct gar_frame *frame = NULL;
     int64_t rows = 0;
-    enum gar_status status = open_refined(context, 0, -1, &frame, err);
+    enum gar_status status = open_refined(context, -1, &frame, err);
     if (status == GAR_OK) {
         status = gar_frame_count_rows(frame, &run, &rows, err);
         gar_frame_release(frame);
@@ -97,7 +91,7 @@ static enum gar_status run_count(const struct context *context, struct gar_error
 static enum gar_status run_describe(const struct context *context, struct gar_error *err)
 {
     struct gar_frame *frame = NULL;
-    enum gar_status status = open_refined(context, 0, -1, &frame, err);
+    enum gar_status status = open_refined(context, -1, &frame, err);
     if (status == GAR_OK) {
         status = output_describe(context->session, frame, context->arguments->format, err);
         gar_frame_release(frame);
@@ -105,28 +99,11 @@ static enum gar_status run_describe(const struct context *context, struct gar_er
     return status;
 }
 
-static bool has_suffix(const char *text, const char *suffix)
-{
-    const size_t n = strlen(text);
-    const size_t m = strlen(suffix);
-    return n >= m && strcmp(text + n - m, suffix) == 0;
-}
-
 static enum gar_status run_convert(const struct context *context, struct gar_error *err)
 {
     const struct arguments *a = context->arguments;
-    const char *target = a->files[a->file_count - 1];
-    const bool is_csv = has_suffix(target, ".csv") || has_suffix(target, ".csv.gz") ||
-                        has_suffix(target, ".csv.zst");
-    if (!is_csv && !has_suffix(target, ".parquet")) {
-        err->status = GAR_ERR_VALUE;
-        (void)snprintf(err->message, sizeof err->message,
-                       "cannot tell the format of '%.700s'; its name must end in .parquet or .csv",
-                       target);
-        return GAR_ERR_VALUE;
-    }
     struct gar_frame *frame = NULL;
-    enum gar_status status = open_refined(context, 1, -1, &frame, err);
+    enum gar_status status = open_refined(context, -1, &frame, err);
     if (status != GAR_OK) {
         return status;
     }
@@ -138,8 +115,9 @@ static enum gar_status run_convert(const struct context *context, struct gar_err
     write.overwrite = true;
     write.compression = a->compression;
     struct gar_frame *paths = NULL;
-    status = is_csv ? gar_frame_write_csv(frame, target, &write, &run, &paths, err)
-                    : gar_frame_write_parquet(frame, target, &write, &run, &paths, err);
+    status = a->is_target_csv
+                 ? gar_frame_write_csv(frame, a->target, &write, &run, &paths, err)
+                 : gar_frame_write_parquet(frame, a->target, &write, &run, &paths, err);
     gar_frame_release(frame);
     gar_frame_release(paths);
     return status;
@@ -150,7 +128,7 @@ static enum gar_status run_explain(const struct context *context, struct gar_err
     static const char *const titles[] = {"== logical plan ==\n", "\n== optimized plan ==\n",
                                          "\n== physical plan ==\n"};
     struct gar_frame *frame = NULL;
-    enum gar_status status = open_refined(context, 0, -1, &frame, err);
+    enum gar_status status = open_refined(context, -1, &frame, err);
     for (int stage = 0; stage < 3 && status == GAR_OK; stage++) {
         char *text = NULL;
         status = gar_frame_explain(frame, (enum gar_plan_stage)stage, &text, err);
@@ -165,42 +143,17 @@ static enum gar_status run_explain(const struct context *context, struct gar_err
     return status;
 }
 
-static const struct command commands[] = {
-    {"schema", 1, run_schema},     {"head", 1, run_head},       {"count", 1, run_count},
-    {"describe", 1, run_describe}, {"convert", 2, run_convert}, {"explain", 1, run_explain},
-};
-
-static const struct command *find_command(const struct arguments *arguments)
-{
-    if (arguments->command == NULL) {
-        (void)fprintf(stderr, "gar: no command given; see gar --help\n");
-        return NULL;
-    }
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
-        if (strcmp(commands[i].name, arguments->command) != 0) {
-            continue;
-        }
-        if (arguments->file_count < commands[i].files_min) {
-            (void)fprintf(stderr, "gar: %s needs %s; see gar --help\n", commands[i].name,
-                          commands[i].files_min == 1 ? "a file" : "an input and an output file");
-            return NULL;
-        }
-        return &commands[i];
-    }
-    (void)fprintf(
-        stderr,
-        "gar: unknown command '%s'; commands are schema, head, count, describe, convert, explain\n",
-        arguments->command);
-    return NULL;
-}
+/* In the order of enum command_id. */
+static enum gar_status (*const commands[])(const struct context *context, struct gar_error *err) = {
+    run_schema, run_head, run_count, run_describe, run_convert, run_explain};
 
 static int exit_status(enum gar_status status, const struct gar_error *err)
 {
     if (status >= 0 || output_is_closed()) {
         return 0;
     }
-    if (status == GAR_ERR_INTERRUPTED || input_interrupted(NULL)) {
-        return 130;
+    if (input_signal() != 0) {
+        return 128 + input_signal();
     }
     if (output_errno() != 0) {
         (void)fprintf(stderr, "gar: cannot write to standard output: %s\n",
@@ -211,21 +164,27 @@ static int exit_status(enum gar_status status, const struct gar_error *err)
     return 1;
 }
 
-static int run(const struct arguments *arguments, const struct command *command)
+static int run(const struct arguments *arguments)
 {
     struct gar_error err;
     memset(&err, 0, sizeof err);
     struct gar_settings settings;
     gar_settings_init(&settings);
     struct context context = {.arguments = arguments};
-    enum gar_status status = gar_session_default(&context.session, &err);
+    enum gar_status status = input_find_format(arguments, &context.is_csv, &err);
+    if (status == GAR_OK && !arguments_fit_input(arguments, context.is_csv)) {
+        return 2;
+    }
+    if (status == GAR_OK) {
+        status = gar_session_default(&context.session, &err);
+    }
     if (status == GAR_OK && arguments->threads > 0) {
         gar_session_settings(context.session, &settings);
         settings.num_threads = arguments->threads;
         status = gar_session_configure(context.session, &settings, &err);
     }
     if (status == GAR_OK) {
-        status = command->run(&context, &err);
+        status = commands[arguments->command](&context, &err);
     }
     return exit_status(status, &err);
 }
@@ -234,20 +193,13 @@ int main(int argc, char **argv)
 {
     struct arguments arguments;
     int status = 2;
-    if (arguments_parse(argc, argv, &arguments)) {
-        if (arguments.is_help) {
-            arguments_print_help();
-            status = 0;
-        } else if (arguments.is_version) {
-            (void)printf("gar %s\n", gar_version());
-            status = 0;
-        } else {
-            const struct command *command = find_command(&arguments);
-            if (command != NULL) {
-                input_install_signals();
-                status = run(&arguments, command);
-            }
-        }
+    switch (arguments_parse(argc, argv, &arguments)) {
+    case ARGUMENTS_RUN:
+        input_install_signals();
+        status = run(&arguments);
+        break;
+    case ARGUMENTS_DONE: status = fflush(stdout) == 0 ? 0 : 1; break;
+    case ARGUMENTS_WRONG: break;
     }
     arguments_destroy(&arguments);
     return status;

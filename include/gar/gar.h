@@ -194,6 +194,9 @@ struct gar_parquet_options {
     const char *const *schema_names;
     const char *const *schema_types;
     const char *file_path_column; /* NULL: none */
+    /* As in gar_run_options: asked while the call reads footers (a pipe is read to its end). */
+    int (*interrupted)(void *context);
+    void *context;
 };
 
 struct gar_csv_options {
@@ -212,13 +215,17 @@ struct gar_csv_options {
     const char *const *schema_types;
     const char *null_text; /* unquoted text that means null besides the empty one; NULL: none */
     const char *file_path_column;
+    /* As in gar_run_options: asked while the call reads its sample. */
+    int (*interrupted)(void *context);
+    void *context;
 };
 
 GAR_EXPERIMENTAL void gar_parquet_options_init(struct gar_parquet_options *options);
 GAR_EXPERIMENTAL void gar_csv_options_init(struct gar_csv_options *options);
 
 /* Files, globs or directories. Footers (or a sample) are read now, data when the frame runs. options may be NULL.
- * Errors: GAR_ERR_IO, GAR_ERR_FORMAT with path and place. Blocks on IO. */
+ * "-" is standard input; what can be read only once (a pipe) gives its rows to one query.
+ * Errors: GAR_ERR_IO, GAR_ERR_FORMAT with path and place, GAR_ERR_INTERRUPTED. Blocks on IO. */
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_read_parquet(
     struct gar_session *session, const char *const *paths, int64_t count,
     const struct gar_parquet_options *options, struct gar_frame **out, struct gar_error *err);

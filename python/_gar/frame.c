@@ -785,6 +785,7 @@ static PyObject *read_parquet(PyObject *module, PyObject *args)
     struct given_schema given;
     struct gar_frame *out = NULL;
     struct gar_error err;
+    struct gar_run_options run;
     struct waiting w;
     enum gar_status status;
     gar_parquet_options_init(&options);
@@ -801,7 +802,9 @@ static PyObject *read_parquet(PyObject *module, PyObject *args)
     options.schema_count = given.count;
     options.schema_names = given.names;
     options.schema_types = given.types;
-    waiting_init(&w, state, NULL);
+    waiting_init(&w, state, &run);
+    options.interrupted = run.interrupted;
+    options.context = run.context;
     const int64_t count = (int64_t)PyList_Size(paths);
     GAR_WITHOUT_GIL(&w,
                     status = gar_frame_read_parquet(session, texts, count, &options, &out, &err));
@@ -842,6 +845,7 @@ static PyObject *read_csv(PyObject *module, PyObject *args)
     struct given_schema given;
     struct gar_frame *out = NULL;
     struct gar_error err;
+    struct gar_run_options run;
     struct waiting w;
     enum gar_status status;
     gar_csv_options_init(&options);
@@ -868,7 +872,9 @@ static PyObject *read_csv(PyObject *module, PyObject *args)
     options.schema_count = given.count;
     options.schema_names = given.names;
     options.schema_types = given.types;
-    waiting_init(&w, state, NULL);
+    waiting_init(&w, state, &run);
+    options.interrupted = run.interrupted;
+    options.context = run.context;
     const int64_t count = (int64_t)PyList_Size(paths);
     GAR_WITHOUT_GIL(&w, status = gar_frame_read_csv(session, texts, count, &options, &out, &err));
     free_given(&given);

@@ -19,6 +19,7 @@ static struct gar_batch *alloc_batch(struct gar_schema *schema, int64_t rows, st
     batch->schema = gar_schema_ref(schema);
     batch->rows = rows;
     batch->selected = rows;
+    batch->first_row = -1;
     batch->columns = (struct gar_column **)(void *)(batch + 1);
     return batch;
 }
@@ -56,6 +57,61 @@ enum gar_status gar_batch_new(struct gar_schema *schema, struct gar_column **col
     return GAR_OK;
 }
 
+/* Row i of batch is row offset + i of from. */
+static void share_origin(struct gar_batch *batch, const struct gar_batch *from, int64_t offset)
+{
+    if (from->row_of != NULL) {
+        batch->first_row = from->first_row;
+        batch->row_owner = gar_buffer_ref(from->row_owner);
+        batch->row_of = from->row_of + offset;
+    } else if (from->first_row >= 0) {
+        batch->first_row = from->first_row + offset;
+    }
+}
+
+void gar_batch_set_origin(struct gar_batch *batch, int64_t first_row)
+{
+    batch->first_row = first_row;
+}
+
+void gar_batch_set_origins(struct gar_batch *batch, int64_t first_row, struct gar_buffer *row_of)
+{
+    batch->first_row = first_row;
+    batch->row_owner = row_of;
+    batch->row_of = (const uint32_t *)(const void *)row_of->data;
+}
+
+void gar_batch_take_origin(struct gar_batch *batch, const struct gar_batch *from)
+{
+    if (from->selection == NULL) {
+        share_origin(batch, from, 0);
+    } else if (from->row_of == NULL && from->first_row >= 0) {
+        batch->first_row = from->first_row;
+        batch->row_owner = gar_buffer_ref(from->selection_owner);
+        batch->row_of = from->selection;
+    }
+}
+
+enum gar_status gar_batch_at_row(const struct gar_batch *batch, int64_t first_row,
+                                 struct gar_batch **out, struct gar_error *err)
+{
+    struct gar_batch *view = alloc_batch(batch->schema, batch->rows, err);
+    if (view == NULL) {
+        return GAR_ERR_NOMEM;
+    }
+    for (int64_t i = 0; i < batch->schema->count; i++) {
+        view->columns[i] = gar_column_ref(batch->columns[i]);
+    }
+    if (batch->selection != NULL) {
+        view->selection_owner = gar_buffer_ref(batch->selection_owner);
+        view->selection = batch->selection;
+        view->selected = batch->selected;
+    }
+    view->first_row = first_row;
+    *out = view;
+    return GAR_OK;
+}
+
 struct gar_batch *gar_batch_ref(const struct gar_batch *batch)
 {
     struct gar_batch *b = drop_const(batch);
@@ -74,6 +130,7 @@ void gar_batch_unref(struct gar_batch *batch)
         gar_column_unref(batch->columns[i]);
     }
     gar_buffer_unref(batch->selection_owner);
+    gar_buffer_unref(batch->row_owner);
     gar_schema_unref(batch->schema);
     gar_free(batch);
 }
@@ -96,6 +153,7 @@ enum gar_status gar_batch_select(const struct gar_batch *batch, struct gar_buffe
     view->selection_owner = selection;
     view->selection = (const uint32_t *)(const void *)selection->data;
     view->selected = selected;
+    share_origin(view, batch, 0);
     *out = view;
     return GAR_OK;
 }
@@ -134,6 +192,7 @@ enum gar_status gar_batch_slice(const struct gar_batch *batch, int64_t offset, i
         slice->selection = batch->selection + offset;
         slice->selected = length;
     }
+    share_origin(slice, batch, by_selection ? 0 : offset);
     *out = slice;
     return GAR_OK;
 }
@@ -221,6 +280,7 @@ enum gar_status gar_batch_concat(struct gar_schema *schema, struct gar_batch *co
 int64_t gar_batch_bytes(const struct gar_batch *batch)
 {
     int64_t bytes = batch->selection_owner != NULL ? batch->selection_owner->size : 0;
+    bytes += batch->row_owner != NULL ? batch->row_owner->size : 0;
     for (int64_t i = 0; i < batch->schema->count; i++) {
         bytes += gar_column_bytes(batch->columns[i]);
     }

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches: a schema, its columns, a row count and an optional selection. Immutable and counted once published. */
+/* Batches: a schema, its columns, a row count and an optional selection. Immutable and counted once published.
+ *
+ * A batch may know its origin: which rows of the query's input its rows are, for messages. Row i is row first_row + i, or
+ * first_row + row_of[i] where a filter dropped rows before the columns were made; first_row -1: not known. Sources set it;
+ * select, slice and gather keep it where that costs nothing, everything else forgets it. */
 #ifndef GAR_ARROW_BATCH_H
 #define GAR_ARROW_BATCH_H
 
@@ -14,6 +18,9 @@ struct gar_batch {
     struct gar_buffer *selection_owner; /* owned, or NULL */
     const uint32_t *selection;          /* rows that count, ascending; NULL: all */
     int64_t selected;                   /* how many; = rows without a selection */
+    int64_t first_row;                  /* origin; -1: not known */
+    struct gar_buffer *row_owner;       /* owned, or NULL */
+    const uint32_t *row_of; /* `rows` items in row_owner; NULL: rows follow each other */
 };
 
 /* Takes over (moves) the column references on success; each has `rows` rows and the schema's type.
@@ -40,6 +47,22 @@ GAR_MUST_USE enum gar_status gar_batch_concat(struct gar_schema *schema,
                                               struct gar_batch *const *batches, int64_t count,
                                               struct gar_memory *memory, struct gar_batch **out,
                                               struct gar_error *err);
+/* The row of the input that row `row` is; -1: not known. */
+GAR_INLINE int64_t gar_batch_origin(const struct gar_batch *batch, int64_t row)
+{
+    return batch->first_row < 0
+               ? -1
+               : batch->first_row + (batch->row_of != NULL ? batch->row_of[row] : row);
+}
+/* Before it is published: its rows follow each other from first_row on. */
+void gar_batch_set_origin(struct gar_batch *batch, int64_t first_row);
+/* Before it is published: its rows are those of first_row + row_of (buffer of uint32_t for each row, moved). */
+void gar_batch_set_origins(struct gar_batch *batch, int64_t first_row, struct gar_buffer *row_of);
+/* Before it is published: its rows are the selected rows of `from`. */
+void gar_batch_take_origin(struct gar_batch *batch, const struct gar_batch *from);
+/* The same batch as the rows from first_row on. */
+GAR_MUST_USE enum gar_status gar_batch_at_row(const struct gar_batch *batch, int64_t first_row,
+                                              struct gar_batch **out, struct gar_error *err);
 int64_t gar_batch_bytes(const struct gar_batch *batch);
 
 #endif

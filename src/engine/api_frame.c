@@ -8,6 +8,7 @@
 #include "engine/session_priv.h"
 #include "exec/exec.h"
 #include "optimize/optimize.h"
+#include "os/clock.h"
 #include "sources/sources.h"
 #include "stream/arrow_stream.h"
 
@@ -116,6 +117,39 @@ static enum gar_status check_paths(const char *const *paths, int64_t count, stru
     return GAR_OK;
 }
 
+/* The caller's interrupt while a provider is made: asked on this thread, at most every GAR_WAIT_TICK_NS. */
+struct planning {
+    struct gar_interrupt interrupt;
+    struct gar_cancel *cancel; /* owned; NULL: cannot be interrupted */
+    int (*interrupted)(void *context);
+    void *context;
+    int64_t next_ns; /* when to ask again */
+};
+
+static bool ask_caller(void *context)
+{
+    struct planning *planning = context;
+    const int64_t now_ns = gar_clock_ns();
+    if (now_ns < planning->next_ns) {
+        return false;
+    }
+    planning->next_ns = now_ns + GAR_WAIT_TICK_NS;
+    return planning->interrupted(planning->context) != 0;
+}
+
+static enum gar_status planning_begin(int (*interrupted)(void *context), void *context,
+                                      struct planning *out, struct gar_error *err)
+{
+    *out = (struct planning){.interrupted = interrupted, .context = context};
+    if (interrupted == NULL) {
+        return GAR_OK;
+    }
+    out->interrupt = (struct gar_interrupt){.check = ask_caller, .context = out};
+    GAR_TRY(gar_cancel_new(GAR_CLOCK_NEVER, &out->cancel, err));
+    out->cancel->interrupt = &out->interrupt;
+    return GAR_OK;
+}
+
 enum gar_status gar_frame_read_parquet(struct gar_session *session, const char *const *paths,
                                        int64_t count, const struct gar_parquet_options *options,
                                        struct gar_frame **out, struct gar_error *err)
@@ -124,9 +158,13 @@ enum gar_status gar_frame_read_parquet(struct gar_session *session, const char *
     gar_parquet_options_init(&full);
     gar_options_take(&full, sizeof full, options);
     struct gar_scan_provider *provider = NULL;
+    struct planning planning;
     GAR_TRY(check_paths(paths, count, err));
-    GAR_TRY(gar_parquet_provider_new(paths, count, &full, NULL, &provider, err));
-    return scan_frame(session, provider, out, err);
+    GAR_TRY(planning_begin(full.interrupted, full.context, &planning, err));
+    const enum gar_status status =
+        gar_parquet_provider_new(paths, count, &full, planning.cancel, &provider, err);
+    gar_cancel_unref(planning.cancel);
+    return status == GAR_OK ? scan_frame(session, provider, out, err) : status;
 }
 
 enum gar_status gar_frame_read_csv(struct gar_session *session, const char *const *paths,
@@ -137,9 +175,13 @@ enum gar_status gar_frame_read_csv(struct gar_session *session, const char *cons
     gar_csv_options_init(&full);
     gar_options_take(&full, sizeof full, options);
     struct gar_scan_provider *provider = NULL;
+    struct planning planning;
     GAR_TRY(check_paths(paths, count, err));
-    GAR_TRY(gar_csv_provider_new(paths, count, &full, NULL, &provider, err));
-    return scan_frame(session, provider, out, err);
+    GAR_TRY(planning_begin(full.interrupted, full.context, &planning, err));
+    const enum gar_status status =
+        gar_csv_provider_new(paths, count, &full, planning.cancel, &provider, err);
+    gar_cancel_unref(planning.cancel);
+    return status == GAR_OK ? scan_frame(session, provider, out, err) : status;
 }
 
 /* Append an owned batch to a growing array; unrefs it on failure. */

@@ -187,25 +187,30 @@ static enum gar_status scan_and_filter(struct gar_query *query, const struct gar
                                                : GAR_OK;
 }
 
+/* The scan without its first `skip` rows, as far as it can leave them out; chain->range has the rest. */
 static enum gar_status lower_scan(struct gar_query *query, const struct gar_plan *plan,
-                                  struct chain *chain, struct gar_error *err)
+                                  int64_t skip, struct chain *chain, struct gar_error *err)
 {
     struct gar_scan_request request = {.columns = plan->columns,
                                        .column_count = plan->schema->count,
                                        .filter = plan->filter,
+                                       .skip = plan->filter == NULL ? skip : 0,
                                        .limit = plan->limit,
                                        .batch_rows = query->morsel_rows,
                                        .memory = query->memory,
                                        .cancel = query->cancel};
-    struct gar_source *source = NULL;
-    const struct gar_scan *scan = NULL;
-    GAR_TRY(gar_scan_source_new(query, plan->provider, &request, &source, &scan, err));
-    if (plan->filter == NULL || scan->filter_exact) {
+    chain->range = all_rows;
+    if (plan->filter == NULL || plan->provider->filter_exact) {
+        struct gar_source *source = NULL;
+        const struct gar_scan *scan = NULL;
+        GAR_TRY(gar_scan_source_new(query, plan->provider, &request, &source, &scan, err));
         GAR_TRY(new_chain(query, source, chain, err));
+        chain->range.skip = skip - scan->rows_skipped;
     } else {
         GAR_TRY(scan_and_filter(query, plan, &request, chain, err));
+        chain->range.skip = skip;
     }
-    chain->range.take = plan->limit;
+    chain->range.take = plan->limit < 0 ? -1 : gar_max_i64(plan->limit - skip, 0);
     return GAR_OK;
 }
 
@@ -291,11 +296,16 @@ static enum gar_status lower_project(struct gar_query *query, const struct gar_p
 static enum gar_status lower(struct gar_query *query, const struct gar_plan *plan, bool is_dry,
                              struct chain *chain, struct gar_error *err)
 {
+    if (plan->kind == GAR_PLAN_LIMIT && plan->inputs[0]->kind == GAR_PLAN_SCAN) {
+        GAR_TRY(lower_scan(query, plan->inputs[0], plan->offset, chain, err));
+        narrow(&chain->range, 0, plan->limit);
+        return GAR_OK;
+    }
     if (plan->kind != GAR_PLAN_SCAN && plan->kind != GAR_PLAN_CONCAT) {
         GAR_TRY(lower(query, plan->inputs[0], is_dry, chain, err));
     }
     switch (plan->kind) {
-    case GAR_PLAN_SCAN: return lower_scan(query, plan, chain, err);
+    case GAR_PLAN_SCAN: return lower_scan(query, plan, 0, chain, err);
     case GAR_PLAN_PROJECT: return lower_project(query, plan, chain, err);
     case GAR_PLAN_FILTER: return lower_filter(query, plan, chain, err);
     case GAR_PLAN_LIMIT: narrow(&chain->range, plan->offset, plan->limit); return GAR_OK;

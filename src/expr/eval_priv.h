@@ -131,6 +131,7 @@ struct gar_eval {
     int32_t dense_stages; /* how many stages look at all rows before a selection is made */
     /* The run in progress. */
     struct gar_column *const *columns; /* of the batch */
+    const struct gar_batch *batch;     /* borrowed, for its rows' origin; NULL: of none */
     const uint32_t *rows;              /* rows of this vector, or NULL: base .. */
     int64_t base; /* row of the batch (or position in the selection) where this vector starts */
     int64_t vector_rows; /* rows of this vector */
@@ -220,11 +221,10 @@ GAR_MUST_USE enum gar_status gar_variant_choose(struct gar_eval *eval, struct ga
 
 /* --- for instructions --- */
 
-/* The row of the batch that lane i of this vector is. */
-GAR_INLINE int64_t gar_lane_row(const struct gar_eval *eval, int64_t i)
-{
-    return eval->rows != NULL ? (int64_t)eval->rows[i] : eval->base + i;
-}
+/* For messages: ", row 7" with the row of the query's input that lane i of this vector is; "" when it is not known. Returns
+ * out, which has room for GAR_ROW_TEXT_BYTES. */
+#define GAR_ROW_TEXT_BYTES 32
+const char *gar_lane_row_text(const struct gar_eval *eval, int64_t i, char *out);
 
 /* Lanes whose errors count: valid in out, and true in the guard. */
 void gar_active_lanes(const struct gar_eval *eval, const struct gar_instr *instr,

@@ -137,7 +137,9 @@ enum gar_status gar_eval_filter(struct gar_eval *eval, const struct gar_batch *b
                                 &selection, err);
     }
     if (status >= 0 && batch->selected > 0) {
+        eval->batch = batch;
         status = run_filter(eval, batch, stages, (uint32_t *)(void *)selection->data, &passed, err);
+        eval->batch = NULL;
     }
     gar_free(stages);
     if (status < 0) {

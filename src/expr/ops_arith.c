@@ -470,10 +470,11 @@ static enum gar_status run_shift(struct gar_eval *eval, const struct gar_instr *
     for (int64_t i = 0; i < n; i++) {
         if (by[i] < 0 || by[i] >= width) {
             if (gar_word_bit(active, i)) {
+                char row[GAR_ROW_TEXT_BYTES];
                 return gar_error_set(err, GAR_ERR_VALUE,
-                                     "%s by %lld, row %lld; a shift lies between 0 and %d",
+                                     "%s by %lld%s; a shift lies between 0 and %d",
                                      gar_instr_name(instr), (long long)by[i],
-                                     (long long)gar_lane_row(eval, i), width - 1);
+                                     gar_lane_row_text(eval, i, row), width - 1);
             }
             (void)put_integer(out->dest, lane, i, 0);
             continue;

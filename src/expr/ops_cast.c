@@ -18,14 +18,14 @@ enum gar_status gar_cast_fails(struct gar_eval *eval, const struct gar_instr *in
     char value[160];
     char from_text[64];
     char to_text[64];
+    char row[GAR_ROW_TEXT_BYTES];
     const struct gar_type from = instr->node->args[0]->type;
-    return gar_error_set(
-        err, GAR_ERR_CAST,
-        "cannot cast '%s' from %s to %s, row %lld: %s; try_cast gives null instead",
-        gar_lane_text(args[0], from, i, value, (int64_t)sizeof value),
-        gar_type_text(from, from_text, (int64_t)sizeof from_text),
-        gar_type_text(instr->node->type, to_text, (int64_t)sizeof to_text),
-        (long long)gar_lane_row(eval, i), reason);
+    return gar_error_set(err, GAR_ERR_CAST,
+                         "cannot cast '%s' from %s to %s%s: %s; try_cast gives null instead",
+                         gar_lane_text(args[0], from, i, value, (int64_t)sizeof value),
+                         gar_type_text(from, from_text, (int64_t)sizeof from_text),
+                         gar_type_text(instr->node->type, to_text, (int64_t)sizeof to_text),
+                         gar_lane_row_text(eval, i, row), reason);
 }
 
 /* --- integers --- */

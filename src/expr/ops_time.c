@@ -65,12 +65,12 @@ static enum gar_status out_of_range(struct gar_eval *eval, const struct gar_inst
     }
     char value[80];
     char type_text[64];
+    char row[GAR_ROW_TEXT_BYTES];
     const struct gar_type type = instr->node->type;
     return gar_error_set(
-        err, GAR_ERR_OVERFLOW, "%s of %s leaves the range of %s, row %lld", gar_instr_name(instr),
+        err, GAR_ERR_OVERFLOW, "%s of %s leaves the range of %s%s", gar_instr_name(instr),
         gar_lane_text(args[0], instr->node->args[0]->type, i, value, (int64_t)sizeof value),
-        gar_type_text(type, type_text, (int64_t)sizeof type_text),
-        (long long)gar_lane_row(eval, i));
+        gar_type_text(type, type_text, (int64_t)sizeof type_text), gar_lane_row_text(eval, i, row));
 }
 
 /* date(timestamp), time(timestamp) */

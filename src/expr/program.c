@@ -327,6 +327,9 @@ enum gar_status gar_eval_run(struct gar_eval *eval, const struct gar_batch *batc
     const uint64_t signature = gar_eval_signature(eval, batch->columns, batch->selected);
     GAR_TRY(gar_variant_choose(eval, &eval->variants, roots, program->output_count, batch->columns,
                                signature, &variant, err));
-    return gar_variant_run(eval, variant, batch->columns, batch->selection, batch->selected, out,
-                           err);
+    eval->batch = batch;
+    const enum gar_status status =
+        gar_variant_run(eval, variant, batch->columns, batch->selection, batch->selected, out, err);
+    eval->batch = NULL;
+    return status;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What instructions share: validity, guards, constants written out, messages. */
+#include <stdio.h>
+
 #include "base/calendar.h"
 #include "base/number_text.h"
 #include "expr/eval_priv.h"
@@ -123,6 +125,17 @@ const gar_i128 *gar_reg_wide(struct gar_eval *eval, const struct gar_reg *reg, i
     return eval->wide_temp[temp];
 }
 
+const char *gar_lane_row_text(const struct gar_eval *eval, int64_t i, char *out)
+{
+    const int64_t row = eval->rows != NULL ? (int64_t)eval->rows[i] : eval->base + i;
+    const int64_t origin = eval->batch != NULL ? gar_batch_origin(eval->batch, row) : -1;
+    out[0] = '\0';
+    if (origin >= 0) {
+        (void)snprintf(out, GAR_ROW_TEXT_BYTES, ", row %lld", (long long)origin);
+    }
+    return out;
+}
+
 const char *gar_instr_name(const struct gar_instr *instr)
 {
     const struct gar_function *function = instr->node->function;
@@ -201,19 +214,20 @@ enum gar_status gar_lane_overflow(const struct gar_eval *eval, const struct gar_
     gar_type_text(node->type, type_text, (int64_t)sizeof type_text);
     gar_lane_text(args[0], node->args[0]->type, i, a, (int64_t)sizeof a);
     const char *name = gar_instr_name(instr);
-    const long long row = (long long)gar_lane_row(eval, i);
+    char row[GAR_ROW_TEXT_BYTES];
+    (void)gar_lane_row_text(eval, i, row);
     if (node->arg_count < 2) {
         return gar_error_set(err, GAR_ERR_OVERFLOW,
-                             "%s overflow in %s: %s, row %lld; cast to a wider type first",
-                             type_text, name, a, row);
+                             "%s overflow in %s: %s%s; cast to a wider type first", type_text, name,
+                             a, row);
     }
     gar_lane_text(args[1], node->args[1]->type, i, b, (int64_t)sizeof b);
     const char *sign = node->function != NULL && node->function->info.sql != NULL
                            ? node->function->info.sql
                            : "with";
     return gar_error_set(err, GAR_ERR_OVERFLOW,
-                         "%s overflow in %s: %s %s %s, row %lld; cast to a wider type first",
-                         type_text, name, a, sign, b, row);
+                         "%s overflow in %s: %s %s %s%s; cast to a wider type first", type_text,
+                         name, a, sign, b, row);
 }
 
 enum gar_status gar_run_guard(struct gar_eval *eval, const struct gar_instr *instr,

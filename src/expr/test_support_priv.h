@@ -190,6 +190,7 @@ GAR_UNUSED static struct gar_batch *batch_of(struct gar_column **columns, int64_
     }
     struct gar_batch *batch = NULL;
     OK(gar_batch_new(schema, columns, count > 0 ? columns[0]->length : 0, &batch, err));
+    gar_batch_set_origin(batch, 0);
     gar_schema_unref(schema);
     return batch;
 }

@@ -132,6 +132,8 @@ static enum gar_status take_rows(const struct memory_scan *scan, const struct ga
         for (int64_t i = 0; i < count; i++) {
             gar_column_unref(columns[i]);
         }
+    } else {
+        gar_batch_set_origin(*out, batch->first_row + offset);
     }
     gar_free(columns);
     return status;
@@ -190,6 +192,19 @@ static enum gar_status fill_memory_scan(struct memory_scan *scan,
     return pick_schema(schema, request->columns, count, &scan->base.schema, err);
 }
 
+/* Begin behind the first `skip` rows. */
+static void skip_rows(struct memory_scan *scan, int64_t skip)
+{
+    skip = gar_min_i64(skip, scan->provider->rows);
+    scan->base.rows_skipped = skip;
+    scan->rows_left = scan->rows_left == INT64_MAX ? INT64_MAX : scan->rows_left - skip;
+    while (scan->next_batch < scan->provider->count &&
+           skip >= scan->provider->batches[scan->next_batch]->rows) {
+        skip -= scan->provider->batches[scan->next_batch++]->rows;
+    }
+    scan->next_row = skip;
+}
+
 static enum gar_status memory_open(struct gar_scan_provider *base,
                                    const struct gar_scan_request *request, struct gar_scan **out,
                                    struct gar_error *err)
@@ -202,7 +217,9 @@ static enum gar_status memory_open(struct gar_scan_provider *base,
     scan->provider = (struct memory_provider *)gar_scan_provider_ref(base);
     scan->batch_rows = request->batch_rows > 0 ? request->batch_rows : INT64_MAX;
     scan->rows_left = request->limit >= 0 && request->filter == NULL ? request->limit : INT64_MAX;
-    scan->base.rows_exact = gar_min_i64(scan->provider->rows, scan->rows_left);
+    skip_rows(scan, request->filter == NULL ? request->skip : 0);
+    scan->base.rows_exact = gar_max_i64(
+        gar_min_i64(scan->provider->rows - scan->base.rows_skipped, scan->rows_left), 0);
     const enum gar_status status = fill_memory_scan(scan, request, err);
     if (status < 0) {
         memory_scan_free(&scan->base);
@@ -250,7 +267,12 @@ static enum gar_status take_batches(struct memory_provider *provider,
             return gar_error_set(err, GAR_ERR_TYPE, "batch %lld has another schema than the table",
                                  (long long)i);
         }
-        GAR_TRY(gar_batch_gather(batches[i], gar_memory_system(), &provider->batches[i], err));
+        struct gar_batch *dense = NULL;
+        GAR_TRY(gar_batch_gather(batches[i], gar_memory_system(), &dense, err));
+        const enum gar_status status =
+            gar_batch_at_row(dense, provider->rows, &provider->batches[i], err);
+        gar_batch_unref(dense);
+        GAR_TRY(status);
         provider->count = i + 1;
         provider->rows += provider->batches[i]->rows;
         provider->base.size_hint_bytes += gar_batch_bytes(provider->batches[i]);
@@ -354,6 +376,7 @@ static enum gar_status range_decode(struct gar_scan *base, struct gar_unit *unit
             gar_column_unref(columns[i]);
         }
     } else {
+        gar_batch_set_origin(*out, unit->offset);
         unit->offset += rows;
         unit->rows -= rows;
     }
@@ -390,7 +413,11 @@ static enum gar_status range_open(struct gar_scan_provider *base,
     if (request->limit >= 0 && request->filter == NULL) {
         scan->rows = gar_min_i64(scan->rows, request->limit);
     }
-    scan->base.rows_exact = scan->rows;
+    if (request->filter == NULL) {
+        scan->next_row = gar_min_i64(request->skip, scan->rows);
+    }
+    scan->base.rows_skipped = scan->next_row;
+    scan->base.rows_exact = scan->rows - scan->next_row;
     const enum gar_status status =
         pick_schema(base->schema, request->columns, request->column_count, &scan->base.schema, err);
     if (status < 0) {

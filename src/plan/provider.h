@@ -7,6 +7,7 @@
  *           of unit k are both over before next of unit k+1 starts, and next also runs on the IO pool (it may read)
  *   decode  on a compute thread, repeatedly, until GAR_EOF: each call gives one batch of at most max_rows rows
  *   unit_free  any thread
+ * Batches say which rows of the input they are (gar_batch_set_origin), where the source can tell.
  * Units of one scan are decoded on several threads at once; decode's worker state is of one thread at a time. */
 #ifndef GAR_PLAN_PROVIDER_H
 #define GAR_PLAN_PROVIDER_H
@@ -46,9 +47,10 @@ struct gar_scan_request {
         columns; /* positions in the provider's schema, in output order; may be empty (row counts only) */
     int64_t column_count;
     const struct gar_expr
-        *filter;        /* over the provider's schema (also of columns not in `columns`), or NULL */
-    int64_t limit;      /* rows that are enough after the filter, or -1 */
-    int64_t batch_rows; /* rows a batch should have at most (default_morsel_size) */
+        *filter;   /* over the provider's schema (also of columns not in `columns`), or NULL */
+    int64_t skip;  /* rows at the start that are not wanted (0 with a filter); see rows_skipped */
+    int64_t limit; /* rows that are enough after the filter, those to skip counted in, or -1 */
+    int64_t batch_rows;             /* rows a batch should have at most (default_morsel_size) */
     struct gar_memory *memory;      /* borrowed for the life of the scan */
     struct gar_cancel *cancel;      /* borrowed likewise */
     struct gar_scan_counts *counts; /* borrowed likewise; zeroed when open is called; may be NULL */
@@ -73,7 +75,8 @@ struct gar_scan {
     const struct gar_scan_vtable *vtable;
     struct gar_schema *schema; /* of the batches: the requested columns; owned by the scan */
     bool sequential;
-    bool filter_exact;  /* the scan applies the whole filter itself; else exec filters after it */
+    int64_t
+        rows_skipped; /* how many of the request's skip it leaves out itself; exec drops the rest */
     int64_t rows_exact; /* rows it will give before the filter, or -1 */
     int64_t unit_bytes; /* estimate of one unit's memory for read-ahead, or 0 */
 };
@@ -96,6 +99,8 @@ struct gar_scan_provider {
     struct gar_schema *schema; /* of the whole source; owned */
     int64_t size_hint_rows;    /* -1 unknown; guides inline execution and pool sizes */
     int64_t size_hint_bytes;   /* -1 unknown */
+    bool
+        filter_exact; /* its scans apply the whole filter themselves; else exec filters after them */
 };
 
 struct gar_scan_provider *gar_scan_provider_ref(struct gar_scan_provider *provider);

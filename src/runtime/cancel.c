@@ -114,6 +114,10 @@ bool gar_cancel_poll(struct gar_cancel *cancel)
     if (gar_cancel_requested(cancel)) {
         return true;
     }
+    if (gar_interrupt_check(cancel->interrupt)) {
+        (void)gar_cancel_request(cancel, GAR_CANCEL_INTERRUPT);
+        return true;
+    }
     if (cancel->deadline_ns == GAR_CLOCK_NEVER || gar_clock_ns() < cancel->deadline_ns) {
         return false;
     }

@@ -5,6 +5,7 @@
 
 #include "base/attrs.h"
 #include "base/error.h"
+#include "runtime/wait.h"
 
 enum gar_cancel_reason {
     GAR_CANCEL_NONE,
@@ -19,6 +20,9 @@ struct gar_cancel {
     int32_t reason; /* atomic enum gar_cancel_reason; never goes back to NONE */
     int64_t
         deadline_ns; /* constant after creation, GAR_CLOCK_NEVER: none; who polls it calls gar_cancel_poll */
+    /* Of a token that only one thread polls, for work on a caller's own thread: asked by gar_cancel_poll. Borrowed; set
+     * before the first poll, NULL: none. */
+    const struct gar_interrupt *interrupt;
 };
 
 /* deadline_ns: a time of gar_clock_ns, INT64_MAX for none. Owns: caller unrefs. */
@@ -38,7 +42,8 @@ GAR_INLINE bool gar_cancel_requested(const struct gar_cancel *cancel)
            GAR_UNLIKELY(__atomic_load_n(&cancel->reason, __ATOMIC_RELAXED) != GAR_CANCEL_NONE);
 }
 
-/* The same, but looks at the clock too and cancels by deadline when it has passed (for inline work: 25 ns). */
+/* The same, but looks at the clock too and cancels by deadline when it has passed (for inline work: 25 ns), and asks the
+ * token's interrupt where it has one. */
 bool gar_cancel_poll(struct gar_cancel *cancel);
 enum gar_cancel_reason gar_cancel_reason_get(const struct gar_cancel *cancel);
 /* GAR_OK when not cancelled, else the status and message of the reason. */

@@ -11,6 +11,13 @@
 #define SAMPLE_BYTES     ((int64_t)1 << 20)
 #define SAMPLE_FILES_MAX 16
 
+/* The file's name in messages and in explain. */
+const char *csv_provider_path(const struct csv_provider *provider, int64_t file)
+{
+    const char *path = provider->files.paths[file];
+    return strcmp(path, "-") == 0 ? "<stdin>" : path;
+}
+
 /* ---- options ---- */
 
 static int32_t option_byte(char byte)
@@ -158,6 +165,9 @@ static enum gar_status infer_files(struct csv_provider *provider,
     for (int64_t i = 0; i < provider->files.count && i < SAMPLE_FILES_MAX && seen < SAMPLE_BYTES;
          i++) {
         int64_t bytes = 0;
+        if (gar_cancel_poll(cancel)) {
+            return gar_cancel_status(cancel, err);
+        }
         GAR_TRY(infer_file(provider, i, SAMPLE_BYTES - seen, inference, cancel, &bytes,
                            &is_compressed, err));
         seen += bytes;
@@ -231,7 +241,7 @@ static enum gar_status check_count(const struct csv_provider *provider,
         return GAR_OK;
     }
     return gar_error_set(err, GAR_ERR_COLUMN, "schema names %lld columns, but '%s' has %lld",
-                         (long long)options->schema_count, provider->files.paths[0],
+                         (long long)options->schema_count, csv_provider_path(provider, 0),
                          (long long)columns);
 }
 
@@ -291,7 +301,7 @@ static enum gar_status make_schema(struct csv_provider *provider,
     const enum gar_status status =
         gar_schema_new(fields, provider->field_count, false, &schema, err);
     if (status == GAR_ERR_VALUE) {
-        gar_error_prefix(err, "the header of '%s': ", provider->files.paths[0]);
+        gar_error_prefix(err, "the header of '%s': ", csv_provider_path(provider, 0));
     }
     GAR_TRY(status);
     const enum gar_status applied = apply_types(provider, options, schema, fields, err);
@@ -316,7 +326,7 @@ static enum gar_status set_schema(struct csv_provider *provider,
     if (provider->field_count == 0) {
         return gar_error_set(
             err, GAR_ERR_FORMAT,
-            "'%s' is empty, so it names no columns; give schema=", provider->files.paths[0]);
+            "'%s' is empty, so it names no columns; give schema=", csv_provider_path(provider, 0));
     }
     struct gar_field *fields = gar_calloc(provider->field_count + 1, (int64_t)sizeof *fields);
     provider->inferred = gar_calloc(provider->field_count, (int64_t)sizeof *provider->inferred);
@@ -339,7 +349,7 @@ static int64_t row_count(struct gar_scan_provider *base)
 static void print(const struct gar_scan_provider *base, struct gar_strbuf *out)
 {
     const struct csv_provider *provider = (const struct csv_provider *)base;
-    gar_strbuf_printf(out, "csv %s", provider->files.paths[0]);
+    gar_strbuf_printf(out, "csv %s", csv_provider_path(provider, 0));
     if (provider->files.count > 1) {
         gar_strbuf_printf(out, " and %lld more files", (long long)provider->files.count - 1);
     }
@@ -404,6 +414,7 @@ enum gar_status gar_csv_provider_new(const char *const *paths, int64_t count,
     }
     provider->base.vtable = &csv_provider_vtable;
     provider->base.refs = 1;
+    provider->base.filter_exact = true;
     provider->base.size_hint_rows = -1;
     provider->base.size_hint_bytes = -1;
     provider->path_column = -1;

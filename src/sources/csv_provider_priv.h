@@ -33,6 +33,8 @@ struct csv_provider {
 GAR_MUST_USE enum gar_status csv_scan_open(struct gar_scan_provider *provider,
                                            const struct gar_scan_request *request,
                                            struct gar_scan **out, struct gar_error *err);
+/* The file's name in messages and in explain. */
+const char *csv_provider_path(const struct csv_provider *provider, int64_t file);
 /* For tests: the size of blocks from now on. */
 void csv_provider_set_block_bytes(struct gar_scan_provider *provider, int64_t block_bytes);
 

@@ -26,6 +26,7 @@ struct csv_file {
 struct gar_unit {
     struct csv_file *file;    /* owned reference */
     struct gar_buffer *owner; /* owned reference; holds the text */
+    int64_t first_row;        /* number of the next row in the scan's input, -1 unknown */
     struct gar_csv_block block;
 };
 
@@ -53,8 +54,9 @@ struct csv_scan {
     bool is_started; /* byte-order mark and dialect are known */
     bool is_at_end;
     enum gar_csv_state state;
-    int64_t line;   /* of the first byte of carry */
-    uint8_t *carry; /* owned; text behind the last record end */
+    int64_t next_row; /* number of the next row in the input; -1 once a line may be no row */
+    int64_t line;     /* of the first byte of carry */
+    uint8_t *carry;   /* owned; text behind the last record end */
     int64_t carry_bytes;
     int64_t carry_lines; /* line ends in it */
     int64_t carry_capacity;
@@ -119,7 +121,7 @@ static enum gar_status map_header(const struct csv_scan *scan, const struct gar_
 {
     const struct csv_provider *provider = scan->provider;
     const bool is_loose = provider->format.allow_variable_columns;
-    const char *first = provider->files.paths[0];
+    const char *first = csv_provider_path(provider, 0);
     if (!is_loose && header->count != provider->field_count) {
         return gar_error_set(
             err, GAR_ERR_TYPE,
@@ -218,7 +220,7 @@ static enum gar_status open_file(struct csv_scan *scan, struct gar_error *err)
     gar_source_unref(source);
     GAR_TRY(status);
     scan->file_next++;
-    scan->path = strcmp(provider->files.paths[i], "-") == 0 ? "<stdin>" : provider->files.paths[i];
+    scan->path = csv_provider_path(provider, i);
     scan->left_bytes = gar_byte_reader_is_compressed(scan->reader) ? -1 : bytes;
     GAR_SCAN_COUNT(scan->counts, files_read, 1);
     if (scan->left_bytes < 0 &&
@@ -253,6 +255,7 @@ struct text {
     int64_t records;
     int64_t lines;
     int64_t end; /* of the last record */
+    bool may_have_blank;
 };
 
 static enum gar_status read_text(struct csv_scan *scan, struct text *text, struct gar_error *err)
@@ -298,8 +301,10 @@ static enum gar_status cut_text(struct csv_scan *scan, struct text *text, struct
     text->end = split.last_end >= 0 ? split.last_end : text->start;
     text->records = split.record_ends;
     text->lines = scan->carry_lines + split.line_ends;
+    text->may_have_blank = split.may_have_blank;
     if (scan->is_at_end) {
         if (text->bytes > text->start && text->data[text->bytes - 1] != scan->dialect.terminator) {
+            text->may_have_blank |= text->data[text->bytes - 1] == '\r';
             text->data[text->bytes++] = scan->dialect.terminator;
             text->records++;
             text->lines++;
@@ -370,6 +375,7 @@ static enum gar_status make_unit(struct csv_scan *scan, const struct text *text,
         .first_line = scan->line,
         .line_ends = text->records,
     };
+    unit->first_row = scan->next_row;
     *out = unit;
     return GAR_OK;
 }
@@ -382,11 +388,19 @@ static enum gar_status next_block(struct csv_scan *scan, struct text *text, stru
     GAR_TRY(cut_text(scan, text, err));
     GAR_TRY(keep_carry(scan, text, err));
     int64_t at = text->start;
+    const bool had_file = scan->file != NULL;
+    const bool has_header = scan->provider->format.has_header;
+    if (text->may_have_blank || scan->dialect.has_comment) {
+        scan->next_row = -1; /* which lines are rows is seen when they are parsed */
+    }
     if (text->end > at && scan->file == NULL) {
         GAR_TRY(read_header(scan, text, &at, err));
     }
     if (text->end > at && scan->file != NULL) {
         GAR_TRY(make_unit(scan, text, at, out, err));
+    }
+    if (scan->next_row >= 0) {
+        scan->next_row += text->records - (!had_file && scan->file != NULL && has_header);
     }
     scan->line += text->lines - scan->carry_lines;
     return GAR_OK;
@@ -502,6 +516,9 @@ static enum gar_status widen(const struct csv_scan *scan, const struct csv_file 
     columns[parsed->schema->count] = path;
     status = take_columns(scan->wide, columns, parsed->rows, out, err);
     gar_free(columns);
+    if (status >= 0) {
+        gar_batch_take_origin(*out, parsed);
+    }
     return status;
 }
 
@@ -518,6 +535,9 @@ static enum gar_status pick_columns(const struct csv_scan *scan, const struct ga
     }
     const enum gar_status status = take_columns(scan->base.schema, columns, wide->rows, out, err);
     gar_free(columns);
+    if (status >= 0) {
+        gar_batch_take_origin(*out, wide);
+    }
     return status;
 }
 
@@ -583,6 +603,10 @@ static enum gar_status decode(struct gar_scan *base, struct gar_unit *unit, void
             return status;
         }
         GAR_SCAN_COUNT(scan->counts, rows_read, parsed->rows);
+        if (unit->first_row >= 0) {
+            gar_batch_set_origin(parsed, unit->first_row);
+            unit->first_row += parsed->rows;
+        }
         struct gar_batch *batch = NULL;
         GAR_TRY(shape_batch(scan, unit, worker, parsed, &batch, err));
         if (batch != NULL) {
@@ -726,7 +750,6 @@ enum gar_status csv_scan_open(struct gar_scan_provider *base,
     }
     scan->base.vtable = &csv_scan_vtable;
     scan->base.sequential = true;
-    scan->base.filter_exact = true;
     scan->base.rows_exact = -1;
     scan->provider = (struct csv_provider *)gar_scan_provider_ref(base);
     scan->base.unit_bytes = 2 * scan->provider->block_bytes;

@@ -62,26 +62,46 @@ static enum gar_status read_footer(struct gar_source *source, struct gar_cancel 
     return status;
 }
 
+/* An endless or wrong stream shall not be copied before anybody looks at it. */
+static enum gar_status check_stream(struct gar_source *source, struct gar_cancel *cancel,
+                                    struct gar_error *err)
+{
+    char head[4] = {0};
+    int64_t bytes = 0;
+    GAR_TRY(gar_source_read_at(source, head, (int64_t)sizeof head, 0, cancel, &bytes, err));
+    if (memcmp(head, "PAR", 3) == 0) { /* the footer's reader tells the last byte's meaning */
+        return GAR_OK;
+    }
+    return gar_error_set(err, GAR_ERR_FORMAT, "%s",
+                         bytes == 0 ? "the input is empty, so it is no Parquet file"
+                                    : "not a Parquet file: the first 4 bytes are not \"PAR1\"");
+}
+
 static enum gar_status open_input(const char *path, struct gar_cancel *cancel,
                                   struct gar_parquet_input *out, struct gar_error *err)
 {
     struct gar_source *source = NULL;
     struct gar_source *seekable = NULL;
-    out->path = gar_strdup(path);
+    out->path = gar_strdup(strcmp(path, "-") == 0 ? "<stdin>" : path);
     if (out->path == NULL) {
         return gar_error_nomem(err, (int64_t)strlen(path) + 1);
     }
     GAR_TRY(gar_source_open(path, NULL, &source, err));
     const bool is_stream = gar_source_is_stream(source);
-    enum gar_status status = gar_source_seekable(source, cancel, &seekable, err);
+    enum gar_status status = is_stream ? check_stream(source, cancel, err) : GAR_OK;
+    if (status < 0) {
+        gar_error_prefix(err, "%s: ", gar_source_path(source));
+    } else {
+        status = gar_source_seekable(source, cancel, &seekable, err);
+    }
     gar_source_unref(source);
     GAR_TRY(status);
     out->id = gar_source_id_of(seekable);
     status = read_footer(seekable, cancel, &out->file, err);
     if (status < 0) {
-        gar_error_prefix(err, "%s: ", path);
+        gar_error_prefix(err, "%s: ", out->path);
     }
-    if (status == GAR_OK && is_stream) {
+    if (status == GAR_OK && (is_stream || strcmp(path, "-") == 0)) {
         out->source = gar_source_ref(seekable);
     }
     gar_source_unref(seekable);
@@ -256,7 +276,7 @@ enum gar_status gar_parquet_inputs_open(const char *const *paths, int64_t count,
         status = gar_error_nomem(err, (list.count + 1) * (int64_t)sizeof *out->items);
     }
     for (int64_t i = 0; i < list.count && status == GAR_OK; i++) {
-        status = gar_cancel_requested(cancel) ? gar_cancel_status(cancel, err) : GAR_OK;
+        status = gar_cancel_poll(cancel) ? gar_cancel_status(cancel, err) : GAR_OK;
         if (status == GAR_OK) {
             out->count = i + 1;
             status = open_input(list.paths[i], cancel, &out->items[i], err);

@@ -32,6 +32,8 @@ struct provider {
 struct group {
     int64_t input;
     int64_t row_group;
+    int64_t first_row; /* of the scan's input, all files together */
+    int64_t file_row;  /* of its file */
 };
 
 /* What decoding needs besides the unit. */
@@ -70,6 +72,8 @@ struct gar_unit {
     int64_t input;
     int64_t row_group;
     int64_t left;                        /* rows */
+    int64_t first_row;                   /* the next row's number in the scan's input, */
+    int64_t file_row;                    /* and in its file */
     struct gar_source *source;           /* owned until loaded */
     struct place *places;                /* needed_count items */
     struct gar_parquet_reader **readers; /* needed_count items, made at the first decode */
@@ -175,6 +179,8 @@ static enum gar_status next(struct gar_scan *base, struct gar_unit **out, struct
     }
     unit->input = group->input;
     unit->row_group = group->row_group;
+    unit->first_row = group->first_row;
+    unit->file_row = group->file_row;
     unit->left = input->file->row_groups[group->row_group].rows;
     unit->source = gar_source_ref(scan->source);
     unit->places = gar_calloc(scan->needed_count + 1, sizeof *unit->places);
@@ -325,10 +331,12 @@ static enum gar_status absent_column(const struct scan *scan, const struct gar_u
 }
 
 /* column (taken) as the schema's type. */
-static enum gar_status cast_column(const struct scan *scan, const struct gar_parquet_input *input,
-                                   int64_t position, struct gar_column *column,
-                                   struct gar_column **out, struct gar_error *err)
+static enum gar_status cast_column(const struct scan *scan, const struct gar_unit *unit,
+                                   int64_t position, const uint32_t *selection,
+                                   struct gar_column *column, struct gar_column **out,
+                                   struct gar_error *err)
 {
+    const struct gar_parquet_input *input = input_of(scan, unit);
     struct gar_program *program = input->casts[position];
     if (program == NULL) {
         *out = column;
@@ -342,6 +350,8 @@ static enum gar_status cast_column(const struct scan *scan, const struct gar_par
         gar_column_unref(column);
         return status;
     }
+    batch->first_row = unit->file_row; /* for messages, which the path comes before */
+    batch->row_of = selection;         /* borrowed: the batch ends here */
     status = gar_eval_new(program, scan->memory, &eval, err);
     if (status == GAR_OK) {
         status = gar_eval_run(eval, batch, out, err);
@@ -367,7 +377,7 @@ static enum gar_status read_column(const struct scan *scan, struct gar_unit *uni
     } else {
         GAR_TRY(gar_parquet_reader_read(unit->readers[slot], rows, &column, err));
     }
-    return cast_column(scan, input_of(scan, unit), position, column, out, err);
+    return cast_column(scan, unit, position, selection, column, out, err);
 }
 
 /* The columns of one step, by slot; NULL where not read. */
@@ -376,6 +386,7 @@ struct step {
     int64_t rows;
     struct gar_buffer *selection; /* owned; NULL: all rows */
     int64_t selected;
+    struct gar_buffer *kept; /* owned; which rows of the step dense columns have; NULL: all */
 };
 
 static void step_destroy(const struct scan *scan, struct step *step)
@@ -383,6 +394,7 @@ static void step_destroy(const struct scan *scan, struct step *step)
     for (int64_t i = 0; step->columns != NULL && i < scan->needed_count; i++) {
         gar_column_unref(step->columns[i]);
     }
+    gar_buffer_unref(step->kept);
     gar_free(step->columns);
     gar_buffer_unref(step->selection);
 }
@@ -408,6 +420,7 @@ static enum gar_status filter_step(const struct scan *scan, struct gar_unit *uni
         status = gar_batch_new(scan->predicate_schema, refs, step->rows, &batch, err);
     }
     if (status == GAR_OK) {
+        gar_batch_set_origin(batch, unit->file_row); /* the path comes before messages */
         status =
             gar_eval_filter(unit->decoder->eval, batch, &step->selection, &step->selected, err);
         gar_batch_unref(batch);
@@ -452,14 +465,14 @@ static enum gar_status read_others(const struct scan *scan, struct gar_unit *uni
     }
     if (is_sparse) {
         step->rows = step->selected;
-        gar_buffer_unref(step->selection);
+        step->kept = step->selection;
         step->selection = NULL;
     }
     return GAR_OK;
 }
 
-static enum gar_status make_batch(const struct scan *scan, struct step *step,
-                                  struct gar_batch **out, struct gar_error *err)
+static enum gar_status make_batch(const struct scan *scan, const struct gar_unit *unit,
+                                  struct step *step, struct gar_batch **out, struct gar_error *err)
 {
     const int64_t count = scan->base.schema->count;
     struct gar_column **columns = gar_calloc(count + 1, sizeof(struct gar_column *));
@@ -477,6 +490,12 @@ static enum gar_status make_batch(const struct scan *scan, struct step *step,
         }
     }
     gar_free(columns);
+    if (status == GAR_OK && step->kept != NULL) {
+        gar_batch_set_origins(batch, unit->first_row, step->kept);
+        step->kept = NULL; /* moved */
+    } else if (status == GAR_OK) {
+        gar_batch_set_origin(batch, unit->first_row);
+    }
     if (status == GAR_OK && step->selection != NULL) {
         struct gar_batch *whole = batch;
         status = gar_batch_select(whole, step->selection, step->selected, &batch, err);
@@ -501,6 +520,7 @@ static enum gar_status decode_step(const struct scan *scan, struct gar_unit *uni
         return gar_error_nomem(err,
                                (scan->needed_count + 1) * (int64_t)sizeof(struct gar_column *));
     }
+    const int64_t rows = step.rows;
     step.selected = step.rows;
     unit->left -= step.rows;
     GAR_SCAN_COUNT(scan->counts, rows_read, step.rows);
@@ -510,9 +530,11 @@ static enum gar_status decode_step(const struct scan *scan, struct gar_unit *uni
     } else if (status == GAR_OK) {
         status = read_others(scan, unit, &step, err);
         if (status == GAR_OK) {
-            status = make_batch(scan, &step, out, err);
+            status = make_batch(scan, unit, &step, out, err);
         }
     }
+    unit->first_row += rows;
+    unit->file_row += rows;
     step_destroy(scan, &step);
     return status;
 }
@@ -645,6 +667,8 @@ static enum gar_status choose_groups(struct scan *scan, const struct gar_scan_re
 {
     const struct gar_parquet_inputs *inputs = &scan->provider->inputs;
     int64_t rows = 0;
+    int64_t first_row = 0;
+    const int64_t skip = request->filter == NULL ? request->skip : 0;
     scan->groups = gar_calloc(inputs->row_groups + 1, sizeof *scan->groups);
     if (scan->groups == NULL) {
         return gar_error_nomem(err, (inputs->row_groups + 1) * (int64_t)sizeof *scan->groups);
@@ -653,17 +677,23 @@ static enum gar_status choose_groups(struct scan *scan, const struct gar_scan_re
         const struct gar_parquet_input *input = &inputs->items[f];
         const struct gar_parquet_prune prune = {input->file, inputs->schema, input->columns};
         GAR_TRY(check_columns(scan, input, err));
+        int64_t file_row = 0;
         for (int64_t g = 0; g < input->file->row_group_count; g++) {
             const int64_t group_rows = input->file->row_groups[g].rows;
+            const bool is_skipped = rows == 0 && group_rows <= skip - scan->base.rows_skipped;
             const bool is_enough =
-                request->filter == NULL && request->limit >= 0 && rows >= request->limit;
+                request->filter == NULL && request->limit >= 0 && first_row >= request->limit;
             const bool is_excluded =
-                group_rows == 0 || is_enough ||
+                group_rows == 0 || is_enough || is_skipped ||
                 (request->filter != NULL && gar_parquet_prune_group(&prune, g, request->filter));
-            if (!is_excluded) {
-                scan->groups[scan->group_count++] = (struct group){f, g};
+            if (is_skipped) {
+                scan->base.rows_skipped += group_rows;
+            } else if (!is_excluded) {
+                scan->groups[scan->group_count++] = (struct group){f, g, first_row, file_row};
                 rows += group_rows;
             }
+            first_row += group_rows;
+            file_row += group_rows;
         }
     }
     scan->base.rows_exact = request->filter == NULL ? rows : -1;
@@ -703,7 +733,6 @@ static enum gar_status open(struct gar_scan_provider *base, const struct gar_sca
         return gar_error_nomem(err, sizeof *scan);
     }
     scan->base.vtable = &vtable;
-    scan->base.filter_exact = true;
     scan->provider = (struct provider *)gar_scan_provider_ref(base);
     scan->memory = request->memory;
     scan->cancel = request->cancel;
@@ -762,6 +791,7 @@ enum gar_status gar_parquet_provider_new(const char *const *paths, int64_t count
     }
     provider->base.vtable = &vtable;
     provider->base.refs = 1;
+    provider->base.filter_exact = true;
     const enum gar_status status =
         gar_parquet_inputs_open(paths, count, options, cancel, &provider->inputs, err);
     if (status != GAR_OK) {

@@ -89,6 +89,14 @@ enum gar_status gar_parser_fail(struct gar_parser *p, int64_t at, const char *wh
     return gar_syntax_error(p->lexer.text, p->lexer.bytes, at, p->err, "%s", what);
 }
 
+enum gar_status gar_parser_locate(struct gar_parser *p, int64_t at, enum gar_status status)
+{
+    if (status < 0 && status != GAR_ERR_NOMEM && p->err != NULL && p->err->position < 0) {
+        gar_syntax_locate(p->lexer.text, p->lexer.bytes, at, p->err);
+    }
+    return status;
+}
+
 enum gar_status gar_parser_unexpected(struct gar_parser *p, const char *wanted)
 {
     if (p->token.kind == GAR_TOKEN_END) {
@@ -691,11 +699,13 @@ static enum gar_status parse_binary(struct gar_parser *p, int min, struct gar_ex
     }
     p->depth++;
     struct gar_expr *left = NULL;
-    enum gar_status status = parse_prefix(p, &left);
+    int64_t at = p->token.at;
+    enum gar_status status = gar_parser_locate(p, at, parse_prefix(p, &left));
     bool is_done = status != GAR_OK;
     while (!is_done && status == GAR_OK) {
         struct gar_expr *next = NULL;
-        status = parse_infix(p, min, left, &next, &is_done);
+        at = p->token.at;
+        status = gar_parser_locate(p, at, parse_infix(p, min, left, &next, &is_done));
         left = next;
     }
     p->depth--;
@@ -717,12 +727,14 @@ static enum gar_status parse_named(struct gar_parser *p, struct gar_expr **out)
         return GAR_OK;
     }
     char *name = NULL;
+    int64_t at = p->token.at;
     enum gar_status status = gar_parser_advance(p);
     if (status == GAR_OK) {
+        at = p->token.at;
         status = gar_parser_take_name(p, &name);
     }
     if (status == GAR_OK) {
-        status = gar_expr_new_alias(expr, name, out, p->err);
+        status = gar_parser_locate(p, at, gar_expr_new_alias(expr, name, out, p->err));
     }
     gar_free(name);
     gar_expr_unref(expr);

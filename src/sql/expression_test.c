@@ -162,7 +162,7 @@ static void test_errors(void **state)
     (void)state;
     static const struct {
         const char *sql;
-        int64_t position; /* -1: not a syntax error */
+        int64_t position;
         const char *part; /* of the message */
     } cases[] = {
         {"", 0, "the text ends here"},
@@ -187,7 +187,12 @@ static void test_errors(void **state)
         {"NAME = 1", 0, "ambiguous"},
         {"case a end", 7, "WHEN"},
         {"and", 0, "a value"},
-        {"nam = 1", -1, "nam"},
+        {"SELECT 1", 0, "statements are not taken here"},
+        {" (select * from t)", 2, "statements are not taken here"},
+        {"nam = 1", 0, "nam"},
+        {"a > 1 and\n upper(nam) = 1", 17, "line 2, column 8"},
+        {"a + selec", 4, "unknown column 'selec'"},
+        {"a.c = 1", 0, "a.c"},
     };
     struct gar_schema *schema = make_schema();
     for (int64_t i = 0; i < GAR_COUNT_OF(cases); i++) {
@@ -200,7 +205,49 @@ static void test_errors(void **state)
             fail_msg("'%s': status %d at %lld: %s", cases[i].sql, (int)status,
                      (long long)err.position, err.message);
         }
-        assert_int_equal(status, cases[i].position < 0 ? GAR_ERR_COLUMN : GAR_ERR_SYNTAX);
+        const bool is_column = strstr(err.message, "unknown column") != NULL;
+        assert_int_equal(status, is_column ? GAR_ERR_COLUMN : GAR_ERR_SYNTAX);
+        assert_int_equal(err.message[strlen(err.message) - 1], '^');
+    }
+    gar_schema_unref(schema);
+}
+
+/* Whatever the words: an expression, or an error with a place in the text and a caret under it. */
+static void test_places(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"a",        "B",    "s",        "nam",      "name",
+                                        "1",        "2.5",  "1e999",    "'x'",      "'",
+                                        "(",        ")",    ",",        "+",        "-",
+                                        "*",        "/",    "%",        "//",       "**",
+                                        "<",        "=",    "||",       "::",       "int8",
+                                        "x9",       "and",  "or",       "not",      "is",
+                                        "null",     "in",   "like",     "case",     "when",
+                                        "then",     "else", "end",      "between",  "cast",
+                                        "extract",  "year", "from",     "substr",   "for",
+                                        "upper",    "date", "count",    "as",       "'2020-01-01'",
+                                        "interval", "day",  "distinct", "select",   "escape",
+                                        "\"b",      "\"",   ".",        "try_cast", "coalesce",
+                                        "sum",      "ä",    "\n"};
+    struct gar_schema *schema = make_schema();
+    uint64_t random = 42;
+    for (int round = 0; round < 20000; round++) {
+        char text[256] = "";
+        const uint64_t count = 1 + (random >> 33) % 12;
+        for (uint64_t i = 0; i < count; i++) {
+            random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            strcat(strcat(text, words[(random >> 33) % (uint64_t)GAR_COUNT_OF(words)]), " ");
+        }
+        struct gar_error err = GAR_ERROR_INIT;
+        struct gar_expr *expr = NULL;
+        const int64_t bytes = (int64_t)strlen(text);
+        const enum gar_status status = gar_sql_parse_expression(text, bytes, schema, &expr, &err);
+        gar_expr_unref(expr);
+        if (status < 0 && (err.position < 0 || err.position > bytes ||
+                           err.message[strlen(err.message) - 1] != '^')) {
+            fail_msg("'%s': status %d at %lld: %s", text, (int)status, (long long)err.position,
+                     err.message);
+        }
     }
     gar_schema_unref(schema);
 }
@@ -251,8 +298,9 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values), cmocka_unit_test(test_names), cmocka_unit_test(test_list),
-        cmocka_unit_test(test_errors), cmocka_unit_test(test_depth), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_values), cmocka_unit_test(test_names),  cmocka_unit_test(test_list),
+        cmocka_unit_test(test_errors), cmocka_unit_test(test_places), cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,8 +172,12 @@ enum gar_status gar_lexer_next(struct gar_lexer *lexer, struct gar_token *out,
     if (lexer->at == 0) {
         const int64_t bad = gar_utf8_first_bad(lexer->text, lexer->bytes);
         if (bad >= 0) {
-            return gar_error_set(err, GAR_ERR_SYNTAX,
-                                 "the SQL text is not valid UTF-8 at byte %lld", (long long)bad);
+            (void)gar_error_set(err, GAR_ERR_SYNTAX, "the SQL text is not valid UTF-8 at byte %lld",
+                                (long long)bad);
+            if (err != NULL) {
+                err->position = bad; /* no caret: the text cannot be shown */
+            }
+            return GAR_ERR_SYNTAX;
         }
     }
     skip_blanks(lexer);
@@ -187,6 +191,54 @@ enum gar_status gar_lexer_next(struct gar_lexer *lexer, struct gar_token *out,
 /* Bytes of the source line that a message shows, at most. */
 #define SHOWN_BYTES 120
 
+/* A place in the text, for messages. */
+struct place {
+    int64_t line;   /* from 1 */
+    int64_t column; /* from 1, in characters */
+    int64_t from;   /* the part of the line to show */
+    int64_t to;
+    int64_t caret; /* columns before it */
+};
+
+static bool is_inside_character(char byte)
+{
+    return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+static struct place place_of(const char *text, int64_t bytes, int64_t at)
+{
+    struct place place = {.line = 1};
+    int64_t start = 0;
+    for (int64_t i = 0; i < at && i < bytes; i++) {
+        if (text[i] == '\n') {
+            place.line++;
+            start = i + 1;
+        }
+    }
+    int64_t end = at;
+    while (end < bytes && text[end] != '\n') {
+        end++;
+    }
+    place.column =
+        1 + (gar_utf8_valid(text + start, at - start) ? gar_utf8_length(text + start, at - start)
+                                                      : at - start);
+    place.from = start;
+    if (at - place.from > SHOWN_BYTES / 2) { /* a long line: show the part around the place */
+        place.from = at - SHOWN_BYTES / 2;
+        while (place.from < at && is_inside_character(text[place.from])) {
+            place.from++;
+        }
+    }
+    place.to = gar_min_i64(end, place.from + SHOWN_BYTES);
+    while (place.to > place.from && place.to < bytes && is_inside_character(text[place.to])) {
+        place.to--;
+    }
+    place.caret = gar_utf8_valid(text + place.from, at - place.from)
+                      ? gar_utf8_width(text + place.from, at - place.from)
+                      : 0;
+    return place;
+}
+
 enum gar_status gar_syntax_error(const char *text, int64_t bytes, int64_t at, struct gar_error *err,
                                  const char *format, ...)
 {
@@ -195,40 +247,25 @@ enum gar_status gar_syntax_error(const char *text, int64_t bytes, int64_t at, st
     va_start(args, format);
     (void)vsnprintf(reason, sizeof reason, format, args);
     va_end(args);
-    int64_t line = 1;
-    int64_t start = 0;
-    for (int64_t i = 0; i < at && i < bytes; i++) {
-        if (text[i] == '\n') {
-            line++;
-            start = i + 1;
-        }
-    }
-    int64_t end = at;
-    while (end < bytes && text[end] != '\n') {
-        end++;
-    }
-    const int64_t column = gar_utf8_valid(text + start, at - start)
-                               ? gar_utf8_length(text + start, at - start)
-                               : at - start;
-    int64_t from = start;
-    if (at - from > SHOWN_BYTES / 2) { /* a long line: show the part around the place */
-        from = at - SHOWN_BYTES / 2;
-        while (from < at && ((unsigned char)text[from] & 0xc0) == 0x80) {
-            from++;
-        }
-    }
-    int64_t to = gar_min_i64(end, from + SHOWN_BYTES);
-    while (to > from && to < bytes && ((unsigned char)text[to] & 0xc0) == 0x80) {
-        to--;
-    }
-    const int64_t caret =
-        gar_utf8_valid(text + from, at - from) ? gar_utf8_width(text + from, at - from) : 0;
+    const struct place place = place_of(text, bytes, at);
     if (err != NULL) { /* written here: this message has line ends, for the caret */
         *err = (struct gar_error){.status = GAR_ERR_SYNTAX, .position = at};
         (void)snprintf(err->message, sizeof err->message,
                        "SQL syntax error at line %lld, column %lld: %s\n  %.*s\n  %*s^",
-                       (long long)line, (long long)(column + 1), reason, (int)(to - from),
-                       text + from, (int)caret, "");
+                       (long long)place.line, (long long)place.column, reason,
+                       (int)(place.to - place.from), text + place.from, (int)place.caret, "");
     }
     return GAR_ERR_SYNTAX;
+}
+
+void gar_syntax_locate(const char *text, int64_t bytes, int64_t at, struct gar_error *err)
+{
+    const struct place place = place_of(text, bytes, at);
+    char reason[400];
+    (void)snprintf(reason, sizeof reason, "%.399s", err->message);
+    err->position = at;
+    (void)snprintf(err->message, sizeof err->message,
+                   "%s; at line %lld, column %lld of the SQL text\n  %.*s\n  %*s^", reason,
+                   (long long)place.line, (long long)place.column, (int)(place.to - place.from),
+                   text + place.from, (int)place.caret, "");
 }

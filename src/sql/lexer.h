@@ -36,5 +36,7 @@ GAR_MUST_USE enum gar_status gar_lexer_next(struct gar_lexer *lexer, struct gar_
 /* GAR_ERR_SYNTAX with err->position = at and a message of the reason, line, column, and the line of the text with a caret. */
 enum gar_status gar_syntax_error(const char *text, int64_t bytes, int64_t at, struct gar_error *err,
                                  const char *format, ...) GAR_PRINTF(5, 6);
+/* Adds position, line, column and caret to a message that another part has written. */
+void gar_syntax_locate(const char *text, int64_t bytes, int64_t at, struct gar_error *err);
 
 #endif

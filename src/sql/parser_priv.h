@@ -23,6 +23,9 @@ bool gar_token_is_word(const struct gar_token *token, const char *word); /* word
 bool gar_token_is_symbol(const struct gar_token *token, const char *symbol);
 /* GAR_ERR_SYNTAX at a place. */
 enum gar_status gar_parser_fail(struct gar_parser *p, int64_t at, const char *what);
+/* Gives the error of a part that knows no places (registry, schema, casts) this one, unless it has a place already. Returns
+ * status. */
+enum gar_status gar_parser_locate(struct gar_parser *p, int64_t at, enum gar_status status);
 /* "expected WANTED, got TOKEN" at the current token. */
 enum gar_status gar_parser_unexpected(struct gar_parser *p, const char *wanted);
 GAR_MUST_USE enum gar_status gar_parser_expect(struct gar_parser *p, const char *symbol);

@@ -218,6 +218,24 @@ static bool equal_ignoring_case(const char *a, const char *b)
     return *a == *b;
 }
 
+/* Is this first word of the text, which is no column, a statement's? */
+static bool begins_statement(const struct gar_parser *p, const char *name, int64_t at)
+{
+    static const char *const words[] = {"select", "with",  "insert", "update",  "delete",
+                                        "create", "alter", "drop",   "explain", "values"};
+    for (int64_t i = 0; i < at; i++) {
+        if (strchr(" \t\r\n(", p->lexer.text[i]) == NULL) {
+            return false;
+        }
+    }
+    for (int64_t i = 0; i < GAR_COUNT_OF(words); i++) {
+        if (equal_ignoring_case(name, words[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Exact name first, then the only one that differs in case alone. */
 static enum gar_status resolve(struct gar_parser *p, const char *name, int64_t at, const char **out)
 {
@@ -237,9 +255,14 @@ static enum gar_status resolve(struct gar_parser *p, const char *name, int64_t a
             found = i;
         }
     }
+    if (found < 0 && begins_statement(p, name, at)) {
+        return gar_parser_fail(p, at,
+                               "statements are not taken here, only an expression, such as a > 1 "
+                               "or upper(s)");
+    }
     if (found < 0) {
         int64_t ignored = 0;
-        GAR_TRY(gar_schema_get(p->schema, name, &ignored, p->err));
+        return gar_parser_locate(p, at, gar_schema_get(p->schema, name, &ignored, p->err));
     }
     *out = p->schema->fields[found].name;
     return GAR_OK;

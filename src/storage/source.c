@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "storage/paths.h"
@@ -43,6 +45,23 @@ static bool is_same(const struct gar_source_id *a, const struct gar_source_id *b
            a->inode == b->inode;
 }
 
+/* Pipes and devices are streams; so is what says that it is empty and is not (files of /proc), and a standard input of
+ * which somebody has read already. */
+static enum gar_status find_stream(struct gar_source *source, struct gar_error *err)
+{
+    source->is_stream = source->info.kind != GAR_FILE_REGULAR;
+    if (!source->is_stream && source->info.bytes == 0) {
+        uint8_t byte;
+        int64_t got = 0;
+        GAR_TRY(gar_file_read_at(source->fd, source->path, &byte, 1, 0, &got, err));
+        source->is_stream = got > 0;
+    }
+    if (!source->is_stream && !source->owns_fd) {
+        source->is_stream = lseek(source->fd, 0, SEEK_CUR) > 0;
+    }
+    return GAR_OK;
+}
+
 static enum gar_status fill_source(struct gar_source *source, const char *path,
                                    const struct gar_source_id *expected, struct gar_error *err)
 {
@@ -60,7 +79,7 @@ static enum gar_status fill_source(struct gar_source *source, const char *path,
     if (source->info.kind == GAR_FILE_DIRECTORY) {
         return gar_error_set_errno(err, EISDIR, "cannot read '%s' as a file", source->path);
     }
-    source->is_stream = source->info.kind != GAR_FILE_REGULAR;
+    GAR_TRY(find_stream(source, err));
     const struct gar_source_id id = id_of(&source->info);
     if (expected != NULL && !source->is_stream && !is_same(&id, expected)) {
         return gar_error_set(err, GAR_ERR_IO,
@@ -246,16 +265,37 @@ void gar_source_advise(const struct gar_source *source, int64_t offset, int64_t 
 
 /* ---- streams into files ---- */
 
+/* Half of what is free where the file is: others need the folder too, and it may be memory. */
+static int64_t spool_bytes_max(int fd)
+{
+    struct statvfs info;
+    if (fstatvfs(fd, &info) != 0) {
+        return INT64_MAX;
+    }
+    uint64_t bytes = 0;
+    const bool is_huge =
+        __builtin_mul_overflow((uint64_t)info.f_bavail / 2, (uint64_t)info.f_frsize, &bytes);
+    return is_huge || bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
+}
+
 static enum gar_status copy_stream(struct gar_source *source, int fd, const char *path,
                                    uint8_t *buffer, struct gar_cancel *cancel,
                                    struct gar_error *err)
 {
+    const int64_t bytes_max = spool_bytes_max(fd);
     int64_t offset = 0;
     for (;;) {
         int64_t got = 0;
         GAR_TRY(gar_source_read_at(source, buffer, COPY_BYTES, offset, cancel, &got, err));
         if (got == 0) {
             return GAR_OK;
+        }
+        if (got > bytes_max - offset) {
+            return gar_error_set(
+                err, GAR_ERR_IO,
+                "%s has more than %lld bytes, half of the room for temporary files ('%s'); set "
+                "TMPDIR to a folder with more, or save it to a file first",
+                source->path, (long long)bytes_max, path);
         }
         GAR_TRY(gar_file_write(fd, path, buffer, got, err));
         offset += got;

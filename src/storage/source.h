@@ -22,7 +22,7 @@ struct gar_source_id {
 
 struct gar_source;
 
-/* Open a file, or standard input for "-". With `expected` (may be NULL) the file must still be in that state.
+/* Open a file, or standard input for "-". Files that claim to be empty and are not (/proc) are streams. With `expected` (may be NULL) the file must still be in that state.
  * Errors: GAR_ERR_IO with path and the system's reason (os_errno), also for a directory and a file that changed.
  * Owns: caller unrefs *out. Threads: may block. */
 GAR_MUST_USE enum gar_status gar_source_open(const char *path, const struct gar_source_id *expected,
@@ -50,8 +50,8 @@ GAR_MUST_USE enum gar_status gar_source_check(const struct gar_source *source,
 /* Hint that [offset, offset + bytes) is wanted soon. */
 void gar_source_advise(const struct gar_source *source, int64_t offset, int64_t bytes);
 
-/* For formats that need any place: a stream's whole content in an unlinked file of the temporary folder; a file is given back
- * as it is (new reference). Errors: GAR_ERR_IO, the cancel's reason. */
+/* For formats that need any place: a stream's whole content in an unlinked file of the temporary folder, which it may fill by
+ * half; a file is given back as it is (new reference). Errors: GAR_ERR_IO, the cancel's reason. */
 GAR_MUST_USE enum gar_status gar_source_seekable(struct gar_source *source,
                                                  struct gar_cancel *cancel, struct gar_source **out,
                                                  struct gar_error *err);

@@ -18,6 +18,11 @@ PEOPLE = str(ROOT / "examples" / "data" / "people.csv")
 LINEITEM = ROOT / ".cache" / "data" / "tpch-0.1" / "lineitem.parquet"
 LINEITEM_ROWS = 600_572
 
+# A shell that starts the tests in the background has signals ignored; children inherit that, and gar respects it.
+for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+    if signal.getsignal(_number) == signal.SIG_IGN:
+        signal.signal(_number, signal.SIG_DFL)
+
 
 def gar(*arguments, status=0, **options):
     """Run the command and check its exit status; (stdout, stderr)."""
@@ -135,6 +140,58 @@ def test_standard_input(lineitem):
     assert gar("count", "-", input=b"a|b\n1|2\n")[0] == "1\n"
 
 
+def test_empty_standard_input_has_a_name():
+    for options in ([], ["--input-format", "parquet"]):
+        err = gar("count", "-", *options, input=b"", status=1)[1]
+        assert "<stdin>" in err
+        assert "empty" in err
+        assert "/proc" not in err
+
+
+def test_standard_input_that_was_read_already(tmp_path):
+    """The shell's other readers of the same input have taken their part."""
+    path = tmp_path / "rest.csv"
+    path.write_bytes(b"a,b\n1,2\n3,4\n")
+    with open(path, "rb", buffering=0) as file:
+        file.read(4)
+        assert gar("count", "-", "--no-header", stdin=file)[0] == "2\n"
+
+
+def test_endless_standard_input(tmp_path):
+    """Rows are taken as they come, and reading stops when they are enough."""
+    yes = subprocess.Popen(["yes", "1,2"], stdout=subprocess.PIPE)
+    out, _ = gar("head", "-", "--no-header", "--format", "csv", "--limit", "2", stdin=yes.stdout)
+    assert out == "column_1,column_2\n1,2\n1,2\n"
+    yes.stdout.close()
+    yes.wait(10)
+    yes = subprocess.Popen(["yes", "1,2"], stdout=subprocess.PIPE)
+    err = gar("count", "-", "--input-format", "parquet", status=1, stdin=yes.stdout)[1]
+    assert "<stdin>: not a Parquet file" in err
+    yes.stdout.close()
+    yes.wait(10)
+
+
+def test_parquet_from_a_pipe_leaves_no_temporary_file(tmp_path, lineitem):
+    cat = subprocess.Popen(["cat", lineitem], stdout=subprocess.PIPE)
+    out, _ = gar(
+        "count",
+        "-",
+        "--where",
+        "l_orderkey > 0",
+        stdin=cat.stdout,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    cat.stdout.close()
+    assert cat.wait(10) == 0
+    assert out == f"{LINEITEM_ROWS}\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pseudo_files_are_not_empty():
+    out, _ = gar("count", "/proc/self/mounts", "--input-format", "csv", "--no-header", "--delimiter", "\x01")
+    assert int(out) > 0
+
+
 def test_gzip_and_delimiter(tmp_path):
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(b"a|b\n1|x\n2|y\n"))
@@ -149,7 +206,6 @@ def test_gzip_and_delimiter(tmp_path):
         (["schema", PEOPLE, "--select", "heigth_cm"], ["heigth_cm", "height_cm"]),
         (["head", PEOPLE, "--where", "name >"], ["name >"]),
         (["head", PEOPLE, "--where", "name > 1"], ["string", "int64"]),
-        (["convert", PEOPLE, "people.xlsx"], ["people.xlsx", ".parquet"]),
         (["head", PEOPLE, "--select", "cast(name as int64)"], ["Lovelace"]),
     ],
 )
@@ -170,17 +226,82 @@ def test_errors_go_to_stderr_with_status_1(arguments, words):
         ["head", PEOPLE, "--limit", "x"],
         ["head", PEOPLE, "--nosuch", "1"],
         ["convert", PEOPLE],
+        ["convert", PEOPLE, "people.xlsx"],
+        ["convert", PEOPLE, "people"],
+        ["convert", PEOPLE, "people.csv", "--compression", "snappy"],
+        ["convert", PEOPLE, "people.parquet", "--compression", "lzma"],
+        ["head", PEOPLE, "--compression", "gzip"],
+        ["count", PEOPLE, "--format", "csv"],
+        ["schema", PEOPLE, "--limit", "1"],
+        ["head", PEOPLE, "--threads", "0"],
+        ["head", PEOPLE, "--threads=-1"],
+        ["head", PEOPLE, "--limit", "-1"],
+        ["head", PEOPLE, "--delimiter", ""],
+        ["head", PEOPLE, "--delimiter", "ab"],
+        ["head", PEOPLE, "--delimiter", "ä"],
+        ["head", PEOPLE, "--no-header=yes"],
+        ["head", PEOPLE, "--select"],
+        ["head", PEOPLE, "--input-format", "xlsx"],
+        ["head", "data.parquet", "--delimiter", ";"],
+        ["head", PEOPLE, "--input-format", "parquet", "--no-header"],
     ],
 )
-def test_usage_errors_have_status_2(arguments):
-    out, err = gar(*arguments, status=2)
+def test_usage_errors_have_status_2(arguments, tmp_path):
+    out, err = gar(*arguments, status=2, cwd=tmp_path)
     assert out == ""
     assert err.startswith("gar: ")
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_usage_messages_name_the_value():
+    assert (
+        "--delimiter is one ASCII character, or \\t for a tab, got ''"
+        in gar("head", PEOPLE, "--delimiter", "", status=2)[1]
+    )
+    assert (
+        "--threads takes a whole number from 1 to 1024, got '0'"
+        in gar("head", PEOPLE, "--threads", "0", status=2)[1]
+    )
+    assert (
+        "head does not take --compression; see gar head --help"
+        in gar("head", PEOPLE, "--compression", "zstd", status=2)[1]
+    )
 
 
 def test_help_and_version():
     assert "usage: gar" in gar("--help")[0]
     assert gar("--version")[0].startswith("gar ")
+
+
+COMMANDS = ["schema", "head", "count", "describe", "convert", "explain"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_has_its_help(command):
+    text, err = gar(command, "--help")
+    assert err == ""
+    assert text == gar("-h", command)[0]
+    assert text.startswith(f"usage: gar {command} [OPTIONS] FILE...")
+    assert ("--compression" in text) == (command == "convert")
+    assert ("  --format" in text) == (command in ("head", "describe"))
+    assert command in gar("--help")[0]
+
+
+def test_help_names_exactly_the_options_taken(tmp_path):
+    """An option that a command's help names is taken, one that it does not name is refused."""
+    values = {
+        "--select": "name", "--where": "name is not null", "--limit": "1", "--format": "csv", "--input-format": "csv",
+        "--delimiter": ",", "--no-header": None, "--compression": "none", "--threads": "1",
+    }  # fmt: skip
+    for command in COMMANDS:
+        text = gar(command, "--help")[0]
+        target = [str(tmp_path / "out.csv")] if command == "convert" else []
+        for name, value in values.items():
+            if name in ("--no-header", "--select", "--where"):
+                continue
+            arguments = [command, PEOPLE, *target, name, *([] if value is None else [value])]
+            gar(*arguments, status=0 if f"  {name} " in text else 2)
 
 
 def test_truncated_parquet(tmp_path, lineitem):
@@ -236,3 +357,56 @@ def test_interrupt_while_reading_standard_input():
     assert process.wait(10) == 130
     for stream in (process.stdin, process.stdout, process.stderr):
         stream.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "command", [["count"], ["head", "--input-format", "csv"], ["count", "--input-format", "parquet"]]
+)
+def test_signals_while_a_pipe_is_silent(tmp_path, number, command):
+    """Planning reads the start of the file, and stops when asked to."""
+    fifo = tmp_path / "silent.csv"
+    os.mkfifo(fifo)
+    process = subprocess.Popen([GAR, *command, fifo], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(0.3)
+    assert process.poll() is None
+    process.send_signal(number)
+    assert process.wait(10) == 128 + number
+    assert process.communicate() == (b"", b"")
+
+
+def test_ignored_signals_stay_ignored(tmp_path):
+    """As under nohup."""
+    fifo = tmp_path / "silent.csv"
+    os.mkfifo(fifo)
+    process = subprocess.Popen(
+        [GAR, "count", fifo],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )
+    time.sleep(0.3)
+    process.send_signal(signal.SIGHUP)
+    time.sleep(0.2)
+    assert process.poll() is None
+    process.terminate()
+    assert process.wait(10) == 143
+    process.communicate()
+
+
+def test_sigterm_leaves_no_file_behind(tmp_path):
+    """A conversion that is ended in its middle."""
+    yes = subprocess.Popen(["yes", "1,2"], stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [GAR, "convert", "-", tmp_path / "out.parquet"],
+        stdin=yes.stdout,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    yes.stdout.close()
+    time.sleep(0.7)
+    process.terminate()
+    assert process.wait(20) == 143
+    yes.wait(10)
+    process.communicate()
+    assert list(tmp_path.iterdir()) == []

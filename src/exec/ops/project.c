@@ -49,12 +49,17 @@ static enum gar_status project_worker_new(struct gar_transform *transform, struc
     return GAR_OK;
 }
 
+/* Of w's columns (moved), which are the rows of `input`: all of them, or the selected ones. */
 static enum gar_status make_batch(const struct project *project, struct project_worker *w,
-                                  int64_t rows, struct gar_batch **out, struct gar_error *err)
+                                  const struct gar_batch *input, int64_t rows,
+                                  struct gar_batch **out, struct gar_error *err)
 {
     const enum gar_status status = gar_batch_new(project->schema, w->columns, rows, out, err);
     for (int64_t i = 0; i < project->schema->count && status < 0; i++) {
         gar_column_unref(w->columns[i]);
+    }
+    if (status >= 0) {
+        gar_batch_take_origin(*out, input);
     }
     return status;
 }
@@ -67,7 +72,9 @@ static enum gar_status share_columns(const struct project *project, struct proje
         w->columns[i] = gar_column_ref(batch->columns[project->plain[i]]);
     }
     struct gar_batch *whole = NULL;
-    GAR_TRY(make_batch(project, w, batch->rows, &whole, err));
+    struct gar_batch all = *batch; /* for the call only: without the selection */
+    all.selection = NULL;
+    GAR_TRY(make_batch(project, w, &all, batch->rows, &whole, err));
     if (batch->selection == NULL) {
         *out = whole;
         return GAR_OK;
@@ -97,7 +104,7 @@ static enum gar_status project_apply(struct gar_transform *transform, void *work
     } else {
         status = gar_eval_run(w->eval, batch, w->columns, err);
         if (status >= 0) {
-            status = make_batch(project, w, batch->selected, out, err);
+            status = make_batch(project, w, batch, batch->selected, out, err);
         }
     }
     gar_batch_unref(batch);

@@ -200,7 +200,7 @@ static void scan_explain(const struct gar_source *base, struct gar_strbuf *out)
     source->provider->vtable->print(source->provider, out);
     gar_strbuf_append(out, source->scan->sequential ? ", read in sequence" : "");
     gar_strbuf_append(
-        out, source->is_filtered && source->scan->filter_exact ? ", filtered by the scan" : "");
+        out, source->is_filtered && source->provider->filter_exact ? ", filtered by the scan" : "");
 }
 
 static void free_scan_source(void *object)

@@ -104,7 +104,8 @@ static int64_t index_scalar(const struct gar_csv_dialect *d, const uint8_t *data
 }
 
 static void split_scalar(const struct gar_csv_dialect *d, const uint8_t *data, int64_t from,
-                         int64_t to, enum gar_csv_state *state, struct gar_csv_split_result *out)
+                         int64_t to, enum gar_csv_state *state, uint64_t *near,
+                         struct gar_csv_split_result *out)
 {
     bool has_escapes = false;
     for (int64_t i = from; i < to; i++) {
@@ -112,8 +113,20 @@ static void split_scalar(const struct gar_csv_dialect *d, const uint8_t *data, i
             out->last_end = i + 1;
             out->record_ends++;
         }
-        out->line_ends += data[i] == d->terminator;
+        const bool is_end = data[i] == d->terminator;
+        out->line_ends += is_end;
+        out->may_have_blank |= is_end && *near >> 62 != 0;
+        *near = *near >> 1 | (uint64_t)is_end << 63;
     }
+}
+
+/* The line ends among the two bytes before `from`, in the highest bits: bit 63 is the byte just before. The first record
+ * begins as if a line had ended. */
+static uint64_t near_ends(const struct gar_csv_dialect *d, const uint8_t *data, int64_t from)
+{
+    const bool last = from >= 1 ? data[from - 1] == d->terminator : true;
+    const bool before = from >= 2 ? data[from - 2] == d->terminator : from == 1;
+    return (uint64_t)last << 63 | (uint64_t)before << 62;
 }
 
 /* ---- words of 64 bytes ---- */
@@ -360,7 +373,7 @@ GAR_INLINE int64_t emit_avx512(uint64_t mask, int64_t base, uint32_t *positions,
     }                                                                                            \
     GAR_TARGET(TARGET)                                                                           \
     static void split_##NAME(const struct gar_csv_dialect *d, const uint8_t *data, int64_t from, \
-                             int64_t to, enum gar_csv_state *state,                              \
+                             int64_t to, enum gar_csv_state *state, uint64_t near,               \
                              struct gar_csv_split_result *out)                                   \
     {                                                                                            \
         struct carry c = carry_of(*state);                                                       \
@@ -369,6 +382,7 @@ GAR_INLINE int64_t emit_avx512(uint64_t mask, int64_t base, uint32_t *positions,
         int64_t last_at = 0;                                                                     \
         int64_t records = 0;                                                                     \
         int64_t lines = 0;                                                                       \
+        uint64_t blank = 0;                                                                      \
         for (int64_t at = from; at < to; at += WORD) {                                           \
             struct word w;                                                                       \
             uint64_t word_wide;                                                                  \
@@ -380,6 +394,9 @@ GAR_INLINE int64_t emit_avx512(uint64_t mask, int64_t base, uint32_t *positions,
                 w.terminators &= there;                                                          \
                 w.quotes &= there;                                                               \
             }                                                                                    \
+            blank |= w.terminators &                                                             \
+                     (w.terminators << 1 | near >> 63 | w.terminators << 2 | near >> 62);        \
+            near = w.terminators;                                                                \
             uint64_t inside;                                                                     \
             if (GAR_LIKELY(resolve(&w, PREFIX(w.quotes), bits, d->double_quote, &c, &inside,     \
                                    &escapes))) {                                                 \
@@ -391,7 +408,8 @@ GAR_INLINE int64_t emit_avx512(uint64_t mask, int64_t base, uint32_t *positions,
             } else {                                                                             \
                 struct gar_csv_split_result slow = {.last_end = -1};                             \
                 enum gar_csv_state s = state_of(&c, false);                                      \
-                split_scalar(d, data, at, at + bits, &s, &slow);                                 \
+                uint64_t unused = 0;                                                             \
+                split_scalar(d, data, at, at + bits, &s, &unused, &slow);                        \
                 c = carry_of(s);                                                                 \
                 if (slow.last_end >= 0) {                                                        \
                     last_at = at;                                                                \
@@ -405,6 +423,7 @@ GAR_INLINE int64_t emit_avx512(uint64_t mask, int64_t base, uint32_t *positions,
         out->last_end = last != 0 ? last_at + WORD - gar_clz64(last) : -1;                       \
         out->record_ends = records;                                                              \
         out->line_ends = lines;                                                                  \
+        out->may_have_blank = blank != 0;                                                        \
     }
 
 DEFINE_WORD_LOOPS(sse2, SSE2_TARGET, load_sse2, emit_bits, prefix_xor_by_shifts)
@@ -466,15 +485,16 @@ void gar_csv_split(const struct gar_csv_dialect *dialect, const uint8_t *data, i
     if (from >= to) {
         return;
     }
+    uint64_t near = near_ends(dialect, data, from);
     if (!has_words(dialect)) {
-        split_scalar(dialect, data, from, to, state, out);
+        split_scalar(dialect, data, from, to, state, &near, out);
         return;
     }
 #if CSV_X86
     switch (word_isa()) {
-    case GAR_ISA_AVX512: split_avx512(dialect, data, from, to, state, out); break;
-    case GAR_ISA_AVX2: split_avx2(dialect, data, from, to, state, out); break;
-    case GAR_ISA_PORTABLE: split_sse2(dialect, data, from, to, state, out); break;
+    case GAR_ISA_AVX512: split_avx512(dialect, data, from, to, state, near, out); break;
+    case GAR_ISA_AVX2: split_avx2(dialect, data, from, to, state, near, out); break;
+    case GAR_ISA_PORTABLE: split_sse2(dialect, data, from, to, state, near, out); break;
     }
 #endif
 }

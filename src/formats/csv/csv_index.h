@@ -51,9 +51,11 @@ struct gar_csv_split_result {
     int64_t last_end;    /* offset just behind the last record end, or -1: none here */
     int64_t record_ends; /* line ends outside of quotes */
     int64_t line_ends;   /* line ends in all */
+    bool may_have_blank; /* false: no line is empty ("" or "\r"); true is a guess */
 };
 
-/* Where records end in data[from, to), without listing fields. Same rules and conditions as gar_csv_index. */
+/* Where records end in data[from, to), without listing fields. Same rules and conditions as gar_csv_index; data[0] is the
+ * first byte of a record (or of the file's mark). */
 void gar_csv_split(const struct gar_csv_dialect *dialect, const uint8_t *data, int64_t from,
                    int64_t to, enum gar_csv_state *state, struct gar_csv_split_result *out);
 

@@ -42,6 +42,21 @@ static void list(const struct gar_csv_dialect *d, const uint8_t *data, int64_t b
     }
 }
 
+/* Two line ends with at most one byte between them, or one such at the start. */
+static bool has_near_ends(const struct gar_csv_dialect *d, const uint8_t *data, int64_t bytes)
+{
+    int64_t last = -1;
+    for (int64_t i = 0; i < bytes; i++) {
+        if (data[i] == d->terminator) {
+            if (i - last <= 2) {
+                return true;
+            }
+            last = i;
+        }
+    }
+    return false;
+}
+
 static void check_text(const struct gar_csv_dialect *d, const uint8_t *data, int64_t bytes)
 {
     /* An escape that never comes makes the scalar machine do it. */
@@ -76,6 +91,7 @@ static void check_text(const struct gar_csv_dialect *d, const uint8_t *data, int
         assert_int_equal(split.last_end, last);
         assert_int_equal(split.record_ends, right.line_ends);
         assert_int_equal(split.line_ends, gar_csv_count_byte(data, bytes, d->terminator));
+        assert_int_equal(split.may_have_blank, has_near_ends(d, data, bytes));
     }
     (void)gar_cpu_set_isa(GAR_ISA_AVX512);
 }
