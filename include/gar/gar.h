@@ -9,6 +9,8 @@
  *    call unless said otherwise.
  *  - Expressions and frames are immutable and may be used from any number of threads at once. A result belongs to one
  *    thread at a time, but gar_result_cancel and gar_result_progress may come from any thread.
+ *  - After fork the child has no threads of ours: results of the parent say GAR_ERR_UNSUPPORTED there and are only forgotten by
+ *    their release. Frames, sessions and new queries work.
  *  - Option structs start with struct_bytes: set by their _init function; fields that a caller's older header lacks get defaults.
  *  - Types are named by text ("int64", "decimal(15, 2)", "timestamp[us, UTC]") or by an ArrowSchema.
  *  - Text results (char **) are UTF-8, NUL-terminated, freed with gar_text_free.
@@ -55,6 +57,10 @@ struct gar_settings {
     int32_t io_threads;  /* IO threads; 0: min(8, usable CPUs) */
     bool maintain_order; /* default true */
     bool enable_inline;  /* small queries run on the caller's thread; default true */
+    bool compute_batch;  /* compute threads are SCHED_BATCH; default false */
+    int32_t
+        compute_nice; /* added to the process's nice value for compute threads, -20 .. 19; default 0 */
+    int32_t io_nice; /* the same for IO threads; what the system refuses is left out */
 };
 
 GAR_EXPERIMENTAL void gar_settings_init(struct gar_settings *settings);
@@ -63,15 +69,15 @@ GAR_EXPERIMENTAL void gar_settings_init(struct gar_settings *settings);
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_session_default(struct gar_session **out,
                                                                   struct gar_error *err);
 /* Settings from the environment are the defaults: GAR_NUM_THREADS, GAR_IO_THREADS, GAR_MEMORY_LIMIT, GAR_MORSEL_ROWS,
- * GAR_INLINE=0|1. */
+ * GAR_INLINE=0|1, GAR_COMPUTE_NICE, GAR_IO_NICE, GAR_COMPUTE_BATCH=0|1. */
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_session_new(const struct gar_settings *settings,
                                                               struct gar_session **out,
                                                               struct gar_error *err);
 GAR_EXPERIMENTAL void gar_session_release(struct gar_session *session);
 GAR_EXPERIMENTAL void gar_session_settings(const struct gar_session *session,
                                            struct gar_settings *out);
-/* Queries that start later use the new settings. Errors: GAR_ERR_VALUE for an illegal one; thread counts cannot change
- * while queries run (GAR_ERR_VALUE). */
+/* Queries that start later use the new settings. Errors: GAR_ERR_VALUE for an illegal one; number and priority of threads
+ * cannot change while queries run (GAR_ERR_VALUE). */
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_session_configure(
     struct gar_session *session, const struct gar_settings *settings, struct gar_error *err);
 

@@ -145,11 +145,12 @@ static PyObject *get_settings(PyObject *module, PyObject *unused)
     }
     gar_settings_init(&s);
     gar_session_settings(session, &s);
-    return Py_BuildValue("{s:L,s:L,s:i,s:i,s:O,s:O}", "morsel_rows", (long long)s.morsel_rows,
-                         "memory_limit_bytes", (long long)s.memory_limit_bytes, "num_threads",
-                         (int)s.num_threads, "io_threads", (int)s.io_threads, "maintain_order",
-                         s.maintain_order ? Py_True : Py_False, "enable_inline",
-                         s.enable_inline ? Py_True : Py_False);
+    return Py_BuildValue(
+        "{s:L,s:L,s:i,s:i,s:O,s:O,s:i,s:i,s:O}", "morsel_rows", (long long)s.morsel_rows,
+        "memory_limit_bytes", (long long)s.memory_limit_bytes, "num_threads", (int)s.num_threads,
+        "io_threads", (int)s.io_threads, "maintain_order", s.maintain_order ? Py_True : Py_False,
+        "enable_inline", s.enable_inline ? Py_True : Py_False, "compute_nice", (int)s.compute_nice,
+        "io_nice", (int)s.io_nice, "compute_batch", s.compute_batch ? Py_True : Py_False);
 }
 
 static bool take_int(PyObject *dict, const char *name, int64_t *out)
@@ -159,6 +160,20 @@ static bool take_int(PyObject *dict, const char *name, int64_t *out)
         *out = PyLong_AsLongLong(value);
     }
     return *out != -1 || PyErr_Occurred() == NULL;
+}
+
+static bool take_int32(PyObject *dict, const char *name, int32_t *out)
+{
+    int64_t value = *out;
+    if (!take_int(dict, name, &value)) {
+        return false;
+    }
+    if (value < INT32_MIN || value > INT32_MAX) {
+        PyErr_Format(PyExc_OverflowError, "%s is out of range", name);
+        return false;
+    }
+    *out = (int32_t)value;
+    return true;
 }
 
 static bool take_bool(PyObject *dict, const char *name, bool *out)
@@ -182,21 +197,17 @@ static PyObject *configure(PyObject *module, PyObject *args)
     }
     gar_settings_init(&s);
     gar_session_settings(session, &s);
-    int64_t threads = s.num_threads;
-    int64_t io_threads = s.io_threads;
     if (!take_int(dict, "morsel_rows", &s.morsel_rows) ||
         !take_int(dict, "memory_limit_bytes", &s.memory_limit_bytes) ||
-        !take_int(dict, "num_threads", &threads) || !take_int(dict, "io_threads", &io_threads) ||
+        !take_int32(dict, "num_threads", &s.num_threads) ||
+        !take_int32(dict, "io_threads", &s.io_threads) ||
+        !take_int32(dict, "compute_nice", &s.compute_nice) ||
+        !take_int32(dict, "io_nice", &s.io_nice) ||
+        !take_bool(dict, "compute_batch", &s.compute_batch) ||
         !take_bool(dict, "maintain_order", &s.maintain_order) ||
         !take_bool(dict, "enable_inline", &s.enable_inline)) {
         return NULL;
     }
-    if (threads < 0 || threads > 4096 || io_threads < 0 || io_threads > 4096) {
-        return raise_text(state, GAR_ERR_VALUE,
-                          "a number of threads must be in 0..4096 (0: all usable CPUs)");
-    }
-    s.num_threads = (int32_t)threads;
-    s.io_threads = (int32_t)io_threads;
     struct waiting w;
     waiting_init(&w, state, NULL);
     enum gar_status status;

@@ -31,6 +31,9 @@ _ENGINE_SETTINGS = {
     "num_threads": "num_threads",
     "io_threads": "io_threads",
     "enable_inline": "enable_inline",
+    "compute_nice": "compute_nice",
+    "io_nice": "io_nice",
+    "compute_batch": "compute_batch",
 }
 _ACCEPTED_SETTINGS = frozenset(
     [
@@ -159,10 +162,32 @@ class planning_config_ctx:
         _planning.update(self._before)
 
 
-def set_runner_native(num_threads: int | None = None) -> None:
-    """Run queries in this process, which is what happens anyway; num_threads bounds the compute threads."""
-    if num_threads is not None:
-        _native.configure({"num_threads": int(num_threads)})
+def set_runner_native(
+    num_threads: int | None = None,
+    *,
+    io_threads: int | None = None,
+    compute_nice: int | None = None,
+    io_nice: int | None = None,
+    compute_batch: bool | None = None,
+) -> None:
+    """Run queries in this process, which is what happens anyway, and set up its threads.
+
+    num_threads: compute threads (0: one for each usable CPU, which the affinity mask and a container's quota
+    bound). io_threads: threads that read and write files (0: as many, but at most 8). compute_nice, io_nice:
+    added to the nice value of the process; what the system refuses is left out. compute_batch: compute threads
+    are scheduled as batch work (SCHED_BATCH). None leaves a setting as it is. While queries run, nothing of
+    this can change.
+    """
+    given = {
+        "num_threads": num_threads,
+        "io_threads": io_threads,
+        "compute_nice": compute_nice,
+        "io_nice": io_nice,
+        "compute_batch": compute_batch,
+    }
+    changes = {name: value for name, value in given.items() if value is not None}
+    if changes:
+        _native.configure(changes)
 
 
 def set_runner_ray(*args: Any, **options: Any) -> None:

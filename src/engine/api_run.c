@@ -11,6 +11,7 @@
 #include "formats/json/json_writer.h"
 #include "optimize/optimize.h"
 #include "os/clock.h"
+#include "os/fork.h"
 #include "sources/sources.h"
 #include "stream/arrow_stream.h"
 
@@ -31,11 +32,25 @@ struct gar_result {
     int64_t kept_count;
     int64_t kept_capacity;
     struct gar_error failure; /* status < 0: the first, told by all later calls */
+    uint64_t generation;      /* of the process that runs it */
 };
 
 void gar_run_options_init(struct gar_run_options *options)
 {
     *options = (struct gar_run_options){.struct_bytes = sizeof *options};
+}
+
+/* In a child of the process that runs the query? Its threads and what they have locked are not here. */
+static bool is_foreign(const struct gar_result *result)
+{
+    return result->generation != gar_fork_generation();
+}
+
+static enum gar_status refuse_foreign(struct gar_error *err)
+{
+    return gar_error_set(err, GAR_ERR_UNSUPPORTED,
+                         "this result belongs to the parent process: a query that was started "
+                         "before fork cannot go on in the child; run it again here");
 }
 
 static bool ask_caller(void *context)
@@ -114,6 +129,7 @@ static enum gar_status run_plan(struct gar_session *session, const struct gar_pl
     if (result == NULL) {
         return gar_error_nomem(err, sizeof *result);
     }
+    result->generation = gar_fork_generation();
     result->session = gar_session_retain(session);
     result->schema = gar_schema_ref(plan->schema);
     result->interrupted = run.interrupted;
@@ -137,7 +153,7 @@ enum gar_status gar_frame_run(const struct gar_frame *frame, const struct gar_ru
 
 void gar_result_release(struct gar_result *result)
 {
-    if (result == NULL) {
+    if (result == NULL || is_foreign(result)) {
         return;
     }
     gar_stream_free(result->stream);
@@ -156,8 +172,10 @@ void gar_result_release(struct gar_result *result)
 
 void gar_result_cancel(struct gar_result *result)
 {
-    (void)gar_cancel_request(result->cancel, GAR_CANCEL_USER);
-    gar_stream_cancel(result->stream, GAR_CANCEL_USER);
+    if (!is_foreign(result)) {
+        (void)gar_cancel_request(result->cancel, GAR_CANCEL_USER);
+        gar_stream_cancel(result->stream, GAR_CANCEL_USER);
+    }
 }
 
 /* Join `more` (moved) to the pending rows. */
@@ -247,6 +265,9 @@ static enum gar_status next_batch_until(struct gar_result *result, int64_t deadl
                                         struct gar_batch **out, struct gar_error *err)
 {
     struct gar_error why = GAR_ERROR_INIT;
+    if (is_foreign(result)) {
+        return refuse_foreign(err);
+    }
     if (result->failure.status < 0) {
         why = result->failure;
         return note_failure(result, why.status, &why, err);
@@ -328,7 +349,7 @@ enum gar_status gar_result_collect(struct gar_result *result, int64_t timeout_ms
 
 enum gar_status gar_result_fd(struct gar_result *result, int *out_fd, struct gar_error *err)
 {
-    return gar_stream_fd(result->stream, out_fd, err);
+    return is_foreign(result) ? refuse_foreign(err) : gar_stream_fd(result->stream, out_fd, err);
 }
 
 static enum gar_run_state state_of_end(enum gar_status status)
@@ -354,7 +375,9 @@ void gar_result_progress(const struct gar_result *result, struct gar_progress *o
     gar_profile_read_query(result->profile, &seen);
     const struct gar_progress full = {
         .struct_bytes = out->struct_bytes,
-        .state = seen.is_finished ? state_of_end(seen.status) : GAR_RUN_RUNNING,
+        .state = is_foreign(result) ? GAR_RUN_FAILED
+                 : seen.is_finished ? state_of_end(seen.status)
+                                    : GAR_RUN_RUNNING,
         .elapsed_ns = seen.wall_ns,
         .rows_read = seen.rows_read,
         .rows = seen.rows,
@@ -381,8 +404,10 @@ static enum gar_status pull_for_stream(void *context, const struct gar_interrupt
 static void cancel_for_stream(void *context, enum gar_cancel_reason reason)
 {
     struct gar_result *result = context;
-    (void)gar_cancel_request(result->cancel, reason);
-    gar_stream_cancel(result->stream, reason);
+    if (!is_foreign(result)) {
+        (void)gar_cancel_request(result->cancel, reason);
+        gar_stream_cancel(result->stream, reason);
+    }
 }
 
 static void release_for_stream(void *context)

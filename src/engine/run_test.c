@@ -6,8 +6,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -243,6 +246,144 @@ static void test_bad_calls(void **state)
     gar_frame_release(frame);
 }
 
+static int64_t count_even(int64_t rows)
+{
+    struct gar_frame *frame = even_rows(rows);
+    int64_t count = -1;
+    struct gar_error err;
+    if (gar_frame_count_rows(frame, NULL, &count, &err) != GAR_OK) {
+        (void)fprintf(stderr, "%s\n", err.message);
+    }
+    gar_frame_release(frame);
+    return count;
+}
+
+/* 0 when results of the parent refuse to go on, its frames work, and so do new queries. */
+static int child_of_fork(struct gar_result *const *results, int64_t count,
+                         const struct gar_frame *rows)
+{
+    struct gar_error err;
+    struct ArrowArray batch;
+    struct gar_frame *all = NULL;
+    int fd = -1;
+    (void)alarm(60);
+    for (int64_t i = 0; i < count; i++) {
+        const bool refuses =
+            gar_result_next(results[i], GAR_TEXT_AS_VIEW, &batch, &err) == GAR_ERR_UNSUPPORTED &&
+            strstr(err.message, "fork") != NULL &&
+            gar_result_collect(results[i], 0, &all, &err) == GAR_ERR_UNSUPPORTED &&
+            gar_result_fd(results[i], &fd, &err) == GAR_ERR_UNSUPPORTED &&
+            progress_of(results[i]).state == GAR_RUN_FAILED;
+        gar_result_cancel(results[i]);
+        gar_result_release(results[i]);
+        if (!refuses) {
+            return 1;
+        }
+    }
+    int64_t known = -1;
+    if (gar_frame_count_rows(rows, NULL, &known, &err) != GAR_OK || known != 50) {
+        return 2;
+    }
+    return count_even(100) == 50 && count_even(3000000) == 1500000 ? 0 : 3;
+}
+
+static void *query_on(void *stop)
+{
+    while (__atomic_load_n((int *)stop, __ATOMIC_RELAXED) == 0) {
+        (void)count_even(300000);
+        struct gar_session *own = NULL;
+        struct gar_error err;
+        if (gar_session_new(NULL, &own, &err) == GAR_OK) {
+            gar_session_release(own);
+        }
+    }
+    return NULL;
+}
+
+/* Until the query waits for its reader. */
+static void wait_full(const struct gar_result *result)
+{
+    int64_t before = -1;
+    int64_t rows = progress_of(result).rows;
+    while (rows != before) {
+        const struct timespec pause = {.tv_nsec = 100000000};
+        (void)nanosleep(&pause, NULL);
+        before = rows;
+        rows = progress_of(result).rows;
+    }
+}
+
+static void test_fork(void **state)
+{
+    (void)state;
+    struct gar_frame *large = even_rows(INT64_C(1) << 40);
+    struct gar_frame *small = even_rows(100);
+    struct gar_frame *rows = NULL;
+    assert_int_equal(gar_frame_collect(small, NULL, &rows, NULL), GAR_OK);
+    struct gar_result *results[] = {
+        start(small, GAR_RUN_ON_DEMAND, 0), start(small, GAR_RUN_TO_END, 0),
+        start(large, GAR_RUN_ON_DEMAND, 0), start(large, GAR_RUN_BACKGROUND, 0)};
+    const int64_t count = (int64_t)(sizeof results / sizeof results[0]);
+    wait_full(results[2]);
+    wait_full(results[3]);
+    /* The sanitizers' allocators do not survive a fork while other threads allocate. */
+    int stop = 0;
+    pthread_t thread;
+#if !defined(GAR_SANITIZED)
+    assert_int_equal(pthread_create(&thread, NULL, query_on, &stop), 0);
+#endif
+    for (int i = 0; i < 10; i++) {
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            _exit(child_of_fork(results, count, rows));
+        }
+        int status = -1;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+        assert_int_equal(count_even(300000), 150000);
+    }
+    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+#if !defined(GAR_SANITIZED)
+    assert_int_equal(pthread_join(thread, NULL), 0);
+#else
+    (void)thread;
+    (void)query_on;
+#endif
+    struct ArrowArray batch;
+    for (int64_t i = 0; i < count; i++) {
+        assert_int_equal(gar_result_next(results[i], GAR_TEXT_AS_VIEW, &batch, NULL), GAR_OK);
+        batch.release(&batch);
+        gar_result_release(results[i]);
+    }
+    gar_frame_release(rows);
+    gar_frame_release(small);
+    gar_frame_release(large);
+}
+
+static void test_priorities_are_checked(void **state)
+{
+    (void)state;
+    struct gar_settings settings = {.struct_bytes = sizeof settings};
+    struct gar_session *own = NULL;
+    struct gar_error err;
+    assert_int_equal(gar_session_new(NULL, &own, NULL), GAR_OK);
+    gar_session_settings(own, &settings);
+    assert_int_equal(settings.compute_nice, 0);
+    assert_int_equal(settings.io_nice, 0);
+    assert_false(settings.compute_batch);
+    settings.compute_nice = 20;
+    assert_int_equal(gar_session_configure(own, &settings, &err), GAR_ERR_VALUE);
+    assert_non_null(strstr(err.message, "got 20"));
+    settings.compute_nice = 19;
+    settings.io_nice = -21;
+    assert_int_equal(gar_session_configure(own, &settings, &err), GAR_ERR_VALUE);
+    settings.io_nice = 1;
+    settings.compute_batch = true;
+    assert_int_equal(gar_session_configure(own, &settings, &err), GAR_OK);
+    gar_session_release(own);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +394,8 @@ int main(void)
         cmocka_unit_test(test_deadline),
         cmocka_unit_test(test_collect_within),
         cmocka_unit_test(test_bad_calls),
+        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_priorities_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

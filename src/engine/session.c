@@ -8,12 +8,68 @@
 #include "base/number_text.h"
 #include "engine/session_priv.h"
 #include "engine/zone_loader_priv.h"
+#include "os/fork.h"
 #include "os/mutex.h"
 
 #define DEFAULT_MORSEL_ROWS 131072
+#define NICE_MIN            (-20)
+#define NICE_MAX            19
 
-static struct gar_mutex default_lock = GAR_MUTEX_INIT;
-static struct gar_session *default_session; /* under default_lock; never released */
+static struct gar_mutex sessions_lock = GAR_MUTEX_INIT; /* guards the two below */
+static struct gar_session *first_session;
+static struct gar_session *default_session; /* never released */
+
+/* Around fork all sessions' locks are held: the child may start a query whatever other threads did. */
+static void lock_all(void) GAR_NO_TSA
+{
+    gar_mutex_lock(&sessions_lock);
+    for (struct gar_session *session = first_session; session != NULL; session = session->next) {
+        gar_mutex_lock(&session->lock);
+    }
+}
+
+static void unlock_all(void) GAR_NO_TSA
+{
+    for (struct gar_session *session = first_session; session != NULL; session = session->next) {
+        gar_mutex_unlock(&session->lock);
+    }
+    gar_mutex_unlock(&sessions_lock);
+}
+
+static void handle_forks(void)
+{
+    static struct gar_fork_handler handler = {
+        .before = lock_all, .after_in_parent = unlock_all, .after_in_child = unlock_all};
+    gar_fork_register(&handler);
+}
+
+/* Memory pools are there already: their locks are taken after ours. */
+static void link_session(struct gar_session *session)
+{
+    static struct gar_once once = GAR_ONCE_INIT;
+    gar_once_run(&once, handle_forks);
+    gar_mutex_lock(&sessions_lock);
+    session->next = first_session;
+    if (first_session != NULL) {
+        first_session->previous = session;
+    }
+    first_session = session;
+    gar_mutex_unlock(&sessions_lock);
+}
+
+static void unlink_session(struct gar_session *session)
+{
+    gar_mutex_lock(&sessions_lock);
+    if (session->next != NULL) {
+        session->next->previous = session->previous;
+    }
+    if (session->previous != NULL) {
+        session->previous->next = session->next;
+    } else if (first_session == session) {
+        first_session = session->next;
+    }
+    gar_mutex_unlock(&sessions_lock);
+}
 
 const char *gar_version(void)
 {
@@ -75,6 +131,12 @@ static enum gar_status settings_from_environment(struct gar_settings *settings,
     GAR_TRY(env_number("GAR_MORSEL_ROWS", settings->morsel_rows, &settings->morsel_rows, err));
     GAR_TRY(env_number("GAR_INLINE", settings->enable_inline ? 1 : 0, &value, err));
     settings->enable_inline = value != 0;
+    GAR_TRY(env_number("GAR_COMPUTE_BATCH", settings->compute_batch ? 1 : 0, &value, err));
+    settings->compute_batch = value != 0;
+    GAR_TRY(env_number("GAR_COMPUTE_NICE", settings->compute_nice, &value, err));
+    settings->compute_nice = (int32_t)gar_max_i64(INT32_MIN, gar_min_i64(value, INT32_MAX));
+    GAR_TRY(env_number("GAR_IO_NICE", settings->io_nice, &value, err));
+    settings->io_nice = (int32_t)gar_max_i64(INT32_MIN, gar_min_i64(value, INT32_MAX));
     return GAR_OK;
 }
 
@@ -97,6 +159,14 @@ static enum gar_status check_settings(const struct gar_settings *settings, struc
                                  i == 0 ? "compute" : "IO", GAR_RUNTIME_THREADS_MAX, threads[i]);
         }
     }
+    const int32_t nice[2] = {settings->compute_nice, settings->io_nice};
+    for (int32_t i = 0; i < 2; i++) {
+        if (nice[i] < NICE_MIN || nice[i] > NICE_MAX) {
+            return gar_error_set(err, GAR_ERR_VALUE,
+                                 "nice value of %s threads must be in %d to %d, got %d",
+                                 i == 0 ? "compute" : "IO", NICE_MIN, NICE_MAX, nice[i]);
+        }
+    }
     return GAR_OK;
 }
 
@@ -107,9 +177,23 @@ static enum gar_status make_runtime(struct gar_session *session,
     const struct gar_runtime_options options = {
         .compute_threads = settings->num_threads,
         .io_threads = settings->io_threads,
+        .compute_nice = settings->compute_nice,
+        .io_nice = settings->io_nice,
+        .is_compute_batch = settings->compute_batch,
         .memory = session->pool,
     };
     return gar_runtime_new(&options, out, err);
+}
+
+static void free_session(struct gar_session *session)
+{
+    gar_mutex_lock(&session->lock);
+    struct gar_runtime *runtime = session->synced.runtime;
+    gar_mutex_unlock(&session->lock);
+    gar_runtime_free(runtime);
+    gar_memory_pool_unref(session->pool);
+    gar_mutex_destroy(&session->lock);
+    gar_free(session);
 }
 
 enum gar_status gar_session_new(const struct gar_settings *settings, struct gar_session **out,
@@ -133,12 +217,15 @@ enum gar_status gar_session_new(const struct gar_settings *settings, struct gar_
     const struct gar_memory_pool_options pool_options = {.limit_bytes = full.memory_limit_bytes};
     enum gar_status status = gar_memory_pool_new(&pool_options, &session->pool, err);
     if (status == GAR_OK) {
+        gar_mutex_lock(&session->lock);
         status = make_runtime(session, &full, &session->synced.runtime, err);
+        gar_mutex_unlock(&session->lock);
     }
     if (status != GAR_OK) {
-        gar_session_release(session);
+        free_session(session);
         return status;
     }
+    link_session(session);
     *out = session;
     return GAR_OK;
 }
@@ -151,25 +238,19 @@ struct gar_session *gar_session_retain(struct gar_session *session)
 
 void gar_session_release(struct gar_session *session)
 {
-    if (session == NULL || __atomic_sub_fetch(&session->refs, 1, __ATOMIC_ACQ_REL) > 0) {
-        return;
+    if (session != NULL && __atomic_sub_fetch(&session->refs, 1, __ATOMIC_ACQ_REL) == 0) {
+        unlink_session(session);
+        free_session(session);
     }
-    gar_mutex_lock(&session->lock);
-    struct gar_runtime *runtime = session->synced.runtime;
-    gar_mutex_unlock(&session->lock);
-    gar_runtime_free(runtime);
-    gar_memory_pool_unref(session->pool);
-    gar_mutex_destroy(&session->lock);
-    gar_free(session);
 }
 
 /* At exit the threads are stopped, so that none runs while the process is torn down. Queries that still run are the
  * host's to release before; the runtime is left alone when some are active. */
 static void stop_default_at_exit(void)
 {
-    gar_mutex_lock(&default_lock);
+    gar_mutex_lock(&sessions_lock);
     struct gar_session *session = default_session;
-    gar_mutex_unlock(&default_lock);
+    gar_mutex_unlock(&sessions_lock);
     if (session == NULL) {
         return;
     }
@@ -188,19 +269,29 @@ static void stop_default_at_exit(void)
 
 enum gar_status gar_session_default(struct gar_session **out, struct gar_error *err)
 {
-    enum gar_status status = GAR_OK;
-    gar_mutex_lock(&default_lock);
-    if (default_session == NULL) {
-        status = gar_session_new(NULL, &default_session, err);
-        if (status == GAR_OK) {
-            (void)atexit(stop_default_at_exit);
-        }
+    gar_mutex_lock(&sessions_lock);
+    struct gar_session *session = default_session;
+    gar_mutex_unlock(&sessions_lock);
+    if (session != NULL) {
+        *out = session;
+        return GAR_OK;
     }
-    if (status == GAR_OK) {
-        *out = default_session;
+    struct gar_session *made = NULL;
+    GAR_TRY(gar_session_new(NULL, &made, err)); /* registers for fork: not under the lock */
+    gar_mutex_lock(&sessions_lock);
+    const bool is_first = default_session == NULL;
+    if (is_first) {
+        default_session = made;
     }
-    gar_mutex_unlock(&default_lock);
-    return status;
+    session = default_session;
+    gar_mutex_unlock(&sessions_lock);
+    if (is_first) {
+        (void)atexit(stop_default_at_exit);
+    } else {
+        gar_session_release(made);
+    }
+    *out = session;
+    return GAR_OK;
 }
 
 void gar_session_settings(const struct gar_session *session, struct gar_settings *out)
@@ -224,10 +315,9 @@ static enum gar_status replace_runtime_locked(struct gar_session *session,
 {
     struct gar_runtime *runtime = session->synced.runtime;
     if (runtime != NULL && !gar_runtime_is_forked(runtime) && gar_runtime_active(runtime) > 0) {
-        return gar_error_set(
-            err, GAR_ERR_VALUE,
-            "the number of threads cannot change while %lld queries run; finish or drop them first",
-            (long long)gar_runtime_active(runtime));
+        return gar_error_set(err, GAR_ERR_VALUE,
+                             "number and priority of threads cannot change while queries run; "
+                             "finish or drop them first");
     }
     struct gar_runtime *fresh = NULL;
     GAR_TRY(make_runtime(session, full, &fresh, err));
@@ -244,9 +334,13 @@ enum gar_status gar_session_configure(struct gar_session *session,
     struct gar_settings full = session->synced.settings;
     gar_options_take(&full, sizeof full, settings);
     enum gar_status status = check_settings(&full, err);
-    const bool is_resized = full.num_threads != session->synced.settings.num_threads ||
-                            full.io_threads != session->synced.settings.io_threads;
-    if (status == GAR_OK && is_resized) {
+    const struct gar_settings *old_settings = &session->synced.settings;
+    const bool has_other_threads = full.num_threads != old_settings->num_threads ||
+                                   full.io_threads != old_settings->io_threads ||
+                                   full.compute_nice != old_settings->compute_nice ||
+                                   full.io_nice != old_settings->io_nice ||
+                                   full.compute_batch != old_settings->compute_batch;
+    if (status == GAR_OK && has_other_threads) {
         status = replace_runtime_locked(session, &full, &old, err);
     }
     if (status == GAR_OK) {

@@ -15,7 +15,9 @@ struct gar_session {
         struct gar_settings settings;
         struct gar_runtime *runtime; /* owned; NULL after exit began; replaced in a forked child */
     } synced GAR_GUARDED;
-    int64_t refs; /* atomic */
+    int64_t refs;             /* atomic */
+    struct gar_session *next; /* under the list's lock */
+    struct gar_session *previous;
 };
 
 struct gar_session *gar_session_retain(struct gar_session *session);

@@ -475,10 +475,10 @@ static void finish(struct gar_query *query) GAR_REQUIRES(gar_query_role)
     }
     gar_cancel_remove_waker(query->cancel, &query->waker);
     gar_loop_stop_timer_on_loop(gar_runtime_loop(query->runtime), &query->deadline);
+    gar_runtime_leave(query->runtime); /* whoever sees the end finds the query gone */
     gar_stream_end(query->stream, query->status, query->is_failed ? &query->error : NULL);
     query->stream = NULL;
     gar_profile_end(query->profile, query->status); /* whoever sees it finds the end mark */
-    gar_runtime_leave(query->runtime);
     gar_query_unref(query);
 }
 

@@ -52,7 +52,13 @@ void gar_fork_register(struct gar_fork_handler *handler)
 {
     gar_once_run(&once, install);
     gar_mutex_lock(&lock);
-    handler->next = newest;
-    newest = handler;
+    const struct gar_fork_handler *found = newest;
+    while (found != NULL && found != handler) {
+        found = found->next;
+    }
+    if (found == NULL) {
+        handler->next = newest;
+        newest = handler;
+    }
     gar_mutex_unlock(&lock);
 }

@@ -8,7 +8,8 @@
 /* Counts the forks that led to this process; an object made under another number lost its threads. */
 uint64_t gar_fork_generation(void);
 
-/* Called around every fork, the newest first. Lives for ever: use static storage. */
+/* Called around every fork, the newest first. Lives for ever: use static storage; one that is known already stays where it
+ * is. Nobody may register while holding a lock that a handler takes. */
 struct gar_fork_handler {
     void (*before)(void);
     void (*after_in_parent)(void);

@@ -107,6 +107,36 @@ static void test_v1(void **state)
     assert_true(limits.cpus <= 2);
 }
 
+/* Both at once: the controllers are v1's, v2 is only mounted. The quota may be any ancestor's. */
+static void test_hybrid(void **state)
+{
+    (void)state;
+    put("proc/self/cgroup", "3:cpuacct,cpu:/a/b\n2:memory:/a\n0::/user.slice\n");
+    put("sys/fs/cgroup/unified/user.slice/cgroup.procs", "1\n");
+    put("sys/fs/cgroup/cpu/a/b/cpu.cfs_quota_us", "-1\n");
+    put("sys/fs/cgroup/cpu/a/b/cpu.cfs_period_us", "100000\n");
+    put("sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "20000\n");
+    put("sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "50000\n");
+    put("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1073741824\n");
+    struct gar_os_limits limits;
+    gar_os_limits_read(root, &limits);
+    assert_int_equal(limits.cpu_quota_milli, 400);
+    assert_int_equal(limits.cpus, 1);
+    assert_int_equal(limits.cgroup_bytes, 1073741824);
+}
+
+/* A quota above what the affinity mask allows bounds nothing. */
+static void test_v2_wide_quota(void **state)
+{
+    (void)state;
+    put("proc/self/cgroup", "0::/\n");
+    put("sys/fs/cgroup/cpu.max", "409600000 100000\n");
+    struct gar_os_limits limits;
+    gar_os_limits_read(root, &limits);
+    assert_int_equal(limits.cpu_quota_milli, 4096000);
+    assert_int_equal(limits.cpus, limits.cpus_affinity);
+}
+
 static void test_nonsense(void **state)
 {
     (void)state;
@@ -160,6 +190,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_v2_parents, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_v2_foreign_path, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_v1, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_hybrid, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_v2_wide_quota, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_nonsense, make_root, remove_root),
         cmocka_unit_test(test_usage),
         cmocka_unit_test(test_map),

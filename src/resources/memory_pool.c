@@ -70,6 +70,8 @@ struct shard {
 };
 
 struct gar_memory_pool {
+    struct gar_memory_pool *next; /* under pools_lock */
+    struct gar_memory_pool *previous;
     bool is_process;   /* never freed */
     int64_t own_bytes; /* of this struct's block */
     struct gar_mutex lock;
@@ -112,6 +114,70 @@ static int64_t default_limit(void);
 static void add(int64_t *counter, int64_t bytes);
 static int64_t get(const int64_t *counter);
 
+/* ---- all pools, for fork ---- */
+
+static struct gar_mutex pools_lock =
+    GAR_MUTEX_INIT; /* guards the list and the making of process_pool */
+static struct gar_memory_pool *first_pool;
+static struct gar_memory_pool *process_pool;
+
+/* Around fork all locks are held, so that the child finds no half-changed list. */
+static void lock_all(void) GAR_NO_TSA
+{
+    gar_mutex_lock(&pools_lock);
+    for (struct gar_memory_pool *pool = first_pool; pool != NULL; pool = pool->next) {
+        gar_mutex_lock(&pool->lock);
+        for (int32_t i = 0; i < SHARDS; i++) {
+            gar_mutex_lock(&pool->shards[i].lock);
+        }
+    }
+}
+
+static void unlock_all(void) GAR_NO_TSA
+{
+    for (struct gar_memory_pool *pool = first_pool; pool != NULL; pool = pool->next) {
+        for (int32_t i = 0; i < SHARDS; i++) {
+            gar_mutex_unlock(&pool->shards[i].lock);
+        }
+        gar_mutex_unlock(&pool->lock);
+    }
+    gar_mutex_unlock(&pools_lock);
+}
+
+static void handle_forks(void)
+{
+    static struct gar_fork_handler handler = {
+        .before = lock_all, .after_in_parent = unlock_all, .after_in_child = unlock_all};
+    gar_fork_register(&handler);
+}
+
+static void link_pool(struct gar_memory_pool *pool)
+{
+    static struct gar_once once = GAR_ONCE_INIT;
+    gar_once_run(&once, handle_forks);
+    gar_mutex_lock(&pools_lock);
+    pool->next = first_pool;
+    if (first_pool != NULL) {
+        first_pool->previous = pool;
+    }
+    first_pool = pool;
+    gar_mutex_unlock(&pools_lock);
+}
+
+static void unlink_pool(struct gar_memory_pool *pool)
+{
+    gar_mutex_lock(&pools_lock);
+    if (pool->next != NULL) {
+        pool->next->previous = pool->previous;
+    }
+    if (pool->previous != NULL) {
+        pool->previous->next = pool->next;
+    } else {
+        first_pool = pool->next;
+    }
+    gar_mutex_unlock(&pools_lock);
+}
+
 /* ---- life ---- */
 
 enum gar_status gar_memory_pool_new(const struct gar_memory_pool_options *options,
@@ -137,6 +203,7 @@ enum gar_status gar_memory_pool_new(const struct gar_memory_pool_options *option
     pool->refs = 1;
     pool->resident_bytes = options->resident_bytes;
     gar_memory_pool_set_limit(pool, options->limit_bytes);
+    link_pool(pool);
     *out = pool;
     return GAR_OK;
 }
@@ -155,6 +222,7 @@ void gar_memory_pool_unref(struct gar_memory_pool *pool)
     }
     assert(get(&pool->used_bytes) == 0);
     (void)trim_to(pool, 0);
+    unlink_pool(pool);
     for (int32_t i = 0; i < SHARDS; i++) {
         gar_mutex_destroy(&pool->shards[i].lock);
     }
@@ -164,32 +232,8 @@ void gar_memory_pool_unref(struct gar_memory_pool *pool)
 
 /* ---- the process's pool ---- */
 
-static struct gar_memory_pool *process_pool;
-static struct gar_mutex process_lock = GAR_MUTEX_INIT; /* guards the creation of process_pool */
-
-/* Around fork all locks are held, so that the child finds no half-changed list. */
-static void lock_all(void) GAR_NO_TSA
-{
-    gar_mutex_lock(&process_lock);
-    gar_mutex_lock(&process_pool->lock);
-    for (int32_t i = 0; i < SHARDS; i++) {
-        gar_mutex_lock(&process_pool->shards[i].lock);
-    }
-}
-
-static void unlock_all(void) GAR_NO_TSA
-{
-    for (int32_t i = 0; i < SHARDS; i++) {
-        gar_mutex_unlock(&process_pool->shards[i].lock);
-    }
-    gar_mutex_unlock(&process_pool->lock);
-    gar_mutex_unlock(&process_lock);
-}
-
 struct gar_memory_pool *gar_memory_pool_process(struct gar_error *err)
 {
-    static struct gar_fork_handler handler = {
-        .before = lock_all, .after_in_parent = unlock_all, .after_in_child = unlock_all};
     struct gar_memory_pool *pool = __atomic_load_n(&process_pool, __ATOMIC_ACQUIRE);
     if (GAR_LIKELY(pool != NULL)) {
         return pool;
@@ -200,16 +244,14 @@ struct gar_memory_pool *gar_memory_pool_process(struct gar_error *err)
         return NULL;
     }
     made->is_process = true;
-    gar_mutex_lock(&process_lock);
+    gar_mutex_lock(&pools_lock);
     const bool is_first = process_pool == NULL;
     if (is_first) {
         __atomic_store_n(&process_pool, made, __ATOMIC_RELEASE);
     }
     pool = process_pool;
-    gar_mutex_unlock(&process_lock);
-    if (is_first) {
-        gar_fork_register(&handler);
-    } else {
+    gar_mutex_unlock(&pools_lock);
+    if (!is_first) {
         made->is_process = false;
         gar_memory_pool_unref(made);
     }
