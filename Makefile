@@ -2,7 +2,7 @@
 # The commands of daily work. Each one installs what it lacks first; `make help` lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-long bench lint clean
+.PHONY: help build demo test test-sim test-long bench lint clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +20,10 @@ test: ## Run all tests: C (ASan+UBSan), stress (TSan), fuzz inputs, Python
 test-long: ## The same with more seeds, more settings and time for each fuzz target
 	@tools/setup.sh test
 	@.venv/bin/python tools/run_tests.py --long
+
+test-sim: ## Run 10,000 simulated sessions, one seed each (build/asan/tests/sim --seed N --trace replays)
+	@tools/setup.sh test
+	@.venv/bin/python tools/run_tests.py --long sim
 
 bench: ## Compare with DuckDB, Polars, Daft and pyarrow; writes docs/benchmarks.md
 	@bench/bench.sh

@@ -4,6 +4,7 @@
   tools    pytest over tests/tools: the scripts of tools/ themselves
   unit     C unit tests, clang, ASan + UBSan + leak check
   fuzz     the kept inputs of every fuzz target, same build
+  sim      simulated sessions of the runtime, one seed each: 500, with --long 10,000
   tsan     C stress programs under ThreadSanitizer
   library  the release build's own tests: C examples, symbols of libgar.so
   package  pytest over tests/package: the installed C library, the wheel
@@ -46,6 +47,9 @@ SETTINGS_LONG = {
     "avx2-kernels": {"GAR_ISA": "avx2", "GAR_INLINE": "0"},
     "morsel-1-four-threads": {"GAR_MORSEL_ROWS": "1", "GAR_NUM_THREADS": "4", "GAR_INLINE": "0"},
 }
+
+
+SIM_SEEDS_LONG = 10000
 
 
 class Tally:
@@ -229,6 +233,31 @@ def run_unit(_long):
     return run_suite("unit", "asan", "unit")
 
 
+def run_sim(long):
+    """The first seeds in one program of the build's own suite; with --long more, on all CPUs."""
+    tally = run_suite("sim", "asan", "sim")
+    if not long or tally.failed:
+        return tally
+    program = os.path.join(ROOT, "build", "asan", "tests", "sim")
+    jobs = os.cpu_count() or 1
+    each = -(-SIM_SEEDS_LONG // jobs)
+    runs = []
+    for job in range(jobs):
+        command = [program, "--first", str(1 + job * each), "--count", str(each)]
+        runs.append(
+            subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        )
+    for run in runs:
+        output = run.communicate()[0]
+        with open(os.path.join(LOGS, "sim.log"), "a", encoding="utf8") as log:
+            log.write(output)
+        if run.returncode == 0:
+            tally.add(passed=1)
+        else:
+            tally.fault("\n".join(output.strip().split("\n")[-40:]))
+    return tally
+
+
 def run_tsan(_long):
     return run_suite("tsan", "tsan", "tsan")
 
@@ -315,6 +344,7 @@ RUNNERS = {
     "tools": run_tools,
     "unit": run_unit,
     "fuzz": run_fuzz,
+    "sim": run_sim,
     "tsan": run_tsan,
     "library": run_library,
     "package": run_package,

@@ -257,6 +257,9 @@ void gar_pipeline_run_morsel(struct gar_job *job, int32_t worker)
             return;
         }
         if (job->status < 0) {
+            /* Its worker's state may be half made: the worker must not take another morsel of this pipeline, not even
+             * before the role hears of the failure. */
+            __atomic_store_n(&pipeline->stop, 1, __ATOMIC_RELAXED);
             return;
         }
     }

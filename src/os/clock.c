@@ -4,6 +4,8 @@
 
 #include <time.h>
 
+#include "os/simulate.h"
+
 static int64_t read_clock(clockid_t id)
 {
     struct timespec now = {0, 0};
@@ -13,7 +15,8 @@ static int64_t read_clock(clockid_t id)
 
 int64_t gar_clock_ns(void)
 {
-    return read_clock(CLOCK_MONOTONIC);
+    const struct gar_simulation *simulation = gar_simulation();
+    return simulation != NULL ? simulation->clock_ns() : read_clock(CLOCK_MONOTONIC);
 }
 
 int64_t gar_clock_wall_ns(void)

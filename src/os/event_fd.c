@@ -10,6 +10,7 @@
 
 #include "os/clock.h"
 #include "os/fault.h"
+#include "os/simulate.h"
 
 enum gar_status gar_event_fd_open(int *out_fd, struct gar_error *err)
 {
@@ -34,6 +35,10 @@ void gar_event_fd_signal(int fd)
         code = write(fd, &one, sizeof one);
     } while (code < 0 && errno == EINTR);
     /* EAGAIN: the counter is at its limit, so it is readable already. */
+    const struct gar_simulation *simulation = gar_simulation();
+    if (GAR_UNLIKELY(simulation != NULL)) {
+        simulation->wake(&gar_simulated_descriptors, true);
+    }
 }
 
 void gar_event_fd_clear(int fd)

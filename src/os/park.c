@@ -10,13 +10,33 @@
 #include <unistd.h>
 
 #include "os/clock.h"
+#include "os/simulate.h"
 #include "os/test_point.h"
 
 enum { STATE_EMPTY, STATE_WOKEN, STATE_ASLEEP };
 
 /* 0 or errno. */
+static int simulated_wait(const struct gar_simulation *simulation, const uint32_t *word,
+                          uint32_t expected, int64_t deadline_ns)
+{
+    if (__atomic_load_n(word, __ATOMIC_RELAXED) != expected) {
+        return EAGAIN;
+    }
+    switch (simulation->wait(word, deadline_ns)) {
+    case GAR_SIMULATED_WOKEN: return 0;
+    case GAR_SIMULATED_TIMEOUT: return ETIMEDOUT;
+    case GAR_SIMULATED_SIGNAL: return EINTR;
+    }
+    return 0;
+}
+
+/* 0 or errno. */
 static int futex_wait(uint32_t *word, uint32_t expected, int64_t deadline_ns)
 {
+    const struct gar_simulation *simulation = gar_simulation();
+    if (GAR_UNLIKELY(simulation != NULL)) {
+        return simulated_wait(simulation, word, expected, deadline_ns);
+    }
     const int64_t at_ns = gar_max_i64(deadline_ns, 0);
     const struct timespec at = {.tv_sec = at_ns / GAR_NS_PER_S, .tv_nsec = at_ns % GAR_NS_PER_S};
     const long code =
@@ -54,9 +74,20 @@ enum gar_park_result gar_parker_wait(struct gar_parker *parker, int64_t deadline
     }
 }
 
+static void futex_wake(uint32_t *word)
+{
+    const struct gar_simulation *simulation = gar_simulation();
+    if (GAR_UNLIKELY(simulation != NULL)) {
+        simulation->wake(word, false);
+    } else {
+        (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    }
+}
+
 void gar_parker_wake(struct gar_parker *parker)
 {
     if (__atomic_exchange_n(&parker->state, STATE_WOKEN, __ATOMIC_RELEASE) == STATE_ASLEEP) {
-        (void)syscall(SYS_futex, &parker->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+        GAR_TEST_POINT("wake");
+        futex_wake(&parker->state);
     }
 }

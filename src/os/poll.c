@@ -8,8 +8,11 @@
 
 #include "os/clock.h"
 #include "os/fault.h"
+#include "os/simulate.h"
 
 #define READY_MAX 64
+
+static int32_t look(int poll, int wait_ms, struct gar_poll_ready *out, int32_t count);
 
 enum gar_status gar_poll_open(int *out_poll, struct gar_error *err)
 {
@@ -49,8 +52,25 @@ void gar_poll_remove(int poll, int fd)
     (void)epoll_ctl(poll, EPOLL_CTL_DEL, fd, NULL);
 }
 
+/* Look, and let simulated time pass until there is something to see. */
+static int32_t simulated_wait(const struct gar_simulation *simulation, int poll,
+                              int64_t deadline_ns, struct gar_poll_ready *out, int32_t count)
+{
+    for (;;) {
+        const int32_t found = look(poll, 0, out, count);
+        if (found > 0 || deadline_ns == 0 ||
+            simulation->wait(&gar_simulated_descriptors, deadline_ns) != GAR_SIMULATED_WOKEN) {
+            return found;
+        }
+    }
+}
+
 int32_t gar_poll_wait(int poll, int64_t deadline_ns, struct gar_poll_ready *out, int32_t count)
 {
+    const struct gar_simulation *simulation = gar_simulation();
+    if (GAR_UNLIKELY(simulation != NULL)) {
+        return simulated_wait(simulation, poll, deadline_ns, out, count);
+    }
     int wait_ms = -1;
     if (deadline_ns == 0) {
         wait_ms = 0;
@@ -59,6 +79,11 @@ int32_t gar_poll_wait(int poll, int64_t deadline_ns, struct gar_poll_ready *out,
         const int64_t left_ms = (left_ns + GAR_NS_PER_MS - 1) / GAR_NS_PER_MS;
         wait_ms = (int)gar_min_i64(left_ms, INT32_MAX);
     }
+    return look(poll, wait_ms, out, count);
+}
+
+static int32_t look(int poll, int wait_ms, struct gar_poll_ready *out, int32_t count)
+{
     struct epoll_event events[READY_MAX];
     const int found = epoll_wait(poll, events, (int)gar_min_i64(count, READY_MAX), wait_ms);
     for (int i = 0; i < found; i++) {

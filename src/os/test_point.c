@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "os/simulate.h"
 #include "os/thread.h"
 
 #define UNSET UINT64_MAX
@@ -32,6 +33,11 @@ void gar_test_point_set(uint64_t seed, int64_t delay_us_max)
 
 void gar_test_point(const char *name)
 {
+    const struct gar_simulation *simulation = gar_simulation();
+    if (GAR_UNLIKELY(simulation != NULL)) {
+        simulation->point(name);
+        return;
+    }
     static _Thread_local uint64_t state;
     uint64_t seed = __atomic_load_n(&seed_set, __ATOMIC_ACQUIRE);
     seed = GAR_UNLIKELY(seed == UNSET) ? read_seed() : seed;

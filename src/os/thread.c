@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "os/fault.h"
+#include "os/simulate.h"
 
 #if defined(GAR_SANITIZED)
 #define STACK_BYTES (8 << 20) /* instrumented frames are several times larger */
@@ -31,6 +32,8 @@ struct start {
 
 static int start_blocked(pthread_t *handle, struct start *start);
 static void *enter(void *argument);
+static void enter_simulated(void *argument);
+static void run_start(struct start *start);
 static void set_priority(const struct start *start);
 
 enum gar_status gar_thread_start(struct gar_thread *thread,
@@ -48,7 +51,10 @@ enum gar_status gar_thread_start(struct gar_thread *thread,
     const size_t name_bytes = strnlen(options->name, sizeof start->name - 1);
     memcpy(start->name, options->name, name_bytes);
     int code = gar_os_fault_hit(GAR_OS_THREAD);
-    if (code == 0) {
+    const struct gar_simulation *simulation = gar_simulation();
+    if (code == 0 && GAR_UNLIKELY(simulation != NULL)) {
+        code = simulation->start(start->name, enter_simulated, start, &thread->simulated);
+    } else if (code == 0) {
         code = start_blocked(&thread->handle, start);
     }
     if (code != 0) {
@@ -64,7 +70,11 @@ enum gar_status gar_thread_start(struct gar_thread *thread,
 void gar_thread_join(struct gar_thread *thread)
 {
     if (thread->is_started) {
-        (void)pthread_join(thread->handle, NULL);
+        if (GAR_UNLIKELY(thread->simulated != NULL)) {
+            gar_simulation()->join(thread->simulated);
+        } else {
+            (void)pthread_join(thread->handle, NULL);
+        }
         memset(thread, 0, sizeof *thread);
     }
 }
@@ -76,7 +86,17 @@ void gar_thread_forget(struct gar_thread *thread)
 
 bool gar_thread_is_self(const struct gar_thread *thread)
 {
+    if (GAR_UNLIKELY(thread->simulated != NULL)) {
+        return thread->is_started && thread->simulated == gar_thread_self();
+    }
     return thread->is_started && pthread_equal(thread->handle, pthread_self()) != 0;
+}
+
+const void *gar_thread_self(void)
+{
+    static _Thread_local char name;
+    const struct gar_simulation *simulation = gar_simulation();
+    return GAR_UNLIKELY(simulation != NULL) ? simulation->self() : &name;
 }
 
 int64_t gar_thread_id(void)
@@ -86,7 +106,12 @@ int64_t gar_thread_id(void)
 
 void gar_thread_yield(void)
 {
-    (void)sched_yield();
+    const struct gar_simulation *simulation = gar_simulation();
+    if (GAR_UNLIKELY(simulation != NULL)) {
+        simulation->point("yield");
+    } else {
+        (void)sched_yield();
+    }
 }
 
 static int start_blocked(pthread_t *handle, struct start *start)
@@ -116,11 +141,21 @@ static void *enter(void *argument)
     struct start *start = argument;
     (void)pthread_setname_np(pthread_self(), start->name);
     set_priority(start);
+    run_start(start);
+    return NULL;
+}
+
+static void enter_simulated(void *argument)
+{
+    run_start(argument);
+}
+
+static void run_start(struct start *start)
+{
     void (*const run)(void *) = start->run;
     void *const context = start->context;
     gar_free(start);
     run(context);
-    return NULL;
 }
 
 /* On Linux both calls act on one thread. What is not allowed is left as it is. */

@@ -23,6 +23,7 @@ struct gar_thread_options {
 /* A zeroed struct is "not started". */
 struct gar_thread {
     pthread_t handle;
+    const void *simulated; /* os/simulate.h's name of it, else NULL */
     bool is_started;
 };
 
@@ -37,6 +38,8 @@ void gar_thread_join(struct gar_thread *thread);
 /* Forgets a thread without a join: only in a forked child, where it does not exist. */
 void gar_thread_forget(struct gar_thread *thread);
 bool gar_thread_is_self(const struct gar_thread *thread);
+/* An address that names the calling thread as long as it lives. */
+const void *gar_thread_self(void);
 /* The kernel's number of the calling thread. */
 int64_t gar_thread_id(void);
 void gar_thread_yield(void);

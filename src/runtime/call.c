@@ -24,8 +24,8 @@ struct call {
 static enum gar_status run_here(const struct gar_call *call, struct gar_error *err);
 static void run_on_io(struct gar_task *task, int32_t worker);
 static void wake_caller(struct gar_cancel_waker *waker);
-static void wait_done(struct call *call);
-static enum gar_status collect(const struct call *call, struct gar_error *err);
+static bool wait_done(struct call *call);
+static enum gar_status collect(const struct call *call, bool is_interrupted, struct gar_error *err);
 static void unref(struct call *call);
 
 enum gar_status gar_runtime_call(struct gar_runtime *runtime, const struct gar_call *what,
@@ -58,8 +58,8 @@ enum gar_status gar_runtime_call(struct gar_runtime *runtime, const struct gar_c
         (void)gar_cancel_ref(what->cancel);
     }
     gar_pool_submit(gar_runtime_io(runtime), &call->task);
-    wait_done(call);
-    status = collect(call, err);
+    const bool is_interrupted = wait_done(call);
+    status = collect(call, is_interrupted, err);
     unref(call);
     return status;
 }
@@ -96,9 +96,10 @@ static void wake_caller(struct gar_cancel_waker *waker)
     gar_parker_wake(&call->parker);
 }
 
-/* Until run is done, or for GAR_WAIT_STOP_NS after a cancel or interrupt. */
-static void wait_done(struct call *call)
+/* Until run is done, or for GAR_WAIT_STOP_NS after a cancel or interrupt. True when the caller was interrupted. */
+static bool wait_done(struct call *call)
 {
+    bool is_interrupted = false;
     struct gar_cancel *cancel = call->what.cancel;
     const struct gar_interrupt *interrupt = call->what.interrupt;
     int64_t give_up_ns = GAR_CLOCK_NEVER;
@@ -118,22 +119,27 @@ static void wait_done(struct call *call)
         if (cancel != NULL) {
             (void)gar_cancel_request(cancel, GAR_CANCEL_INTERRUPT);
         }
+        is_interrupted = true;
         give_up_ns = gar_clock_deadline(cancel == NULL ? 0 : GAR_WAIT_STOP_NS);
     }
     if (is_listed) {
         gar_cancel_remove_waker(cancel, &call->waker);
     }
+    return is_interrupted;
 }
 
-static enum gar_status collect(const struct call *call, struct gar_error *err)
+/* An interrupt that the caller saw goes before everything: its signal handler has run, so it expects to be stopped, also when
+ * run came to an end meanwhile. */
+static enum gar_status collect(const struct call *call, bool is_interrupted, struct gar_error *err)
 {
-    if (__atomic_load_n(&call->is_done, __ATOMIC_ACQUIRE) != 0) {
+    if (!is_interrupted && __atomic_load_n(&call->is_done, __ATOMIC_ACQUIRE) != 0) {
         if (call->status < 0 && err != NULL) {
             *err = call->error;
         }
         return call->status;
     }
-    const enum gar_status status = gar_cancel_status(call->what.cancel, err);
+    const enum gar_status status =
+        is_interrupted ? GAR_OK : gar_cancel_status(call->what.cancel, err);
     return status < 0 ? status : gar_error_set(err, GAR_ERR_INTERRUPTED, "interrupted");
 }
 

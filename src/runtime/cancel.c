@@ -11,6 +11,7 @@
 #include "os/mutex.h"
 #include "os/park.h"
 #include "os/test_point.h"
+#include "os/thread.h"
 
 struct token {
     struct gar_cancel base;
@@ -19,12 +20,10 @@ struct token {
     struct {
         struct gar_cancel_waker *first;
         const struct gar_cancel_waker *running;
-        const void *runner; /* thread_mark() of the thread that runs it */
+        const void *runner; /* gar_thread_self() of the thread that runs it */
     } synced GAR_GUARDED;
     int64_t refs; /* atomic */
 };
-
-static _Thread_local char mark; /* its address names the thread */
 
 static struct token *token_of(struct gar_cancel *cancel)
 {
@@ -93,7 +92,7 @@ bool gar_cancel_request(struct gar_cancel *cancel, enum gar_cancel_reason reason
         struct gar_cancel_waker *waker = token->synced.first;
         unlink_locked(token, waker);
         token->synced.running = waker;
-        token->synced.runner = &mark;
+        token->synced.runner = gar_thread_self();
         gar_mutex_unlock(&token->lock);
         GAR_TEST_POINT("cancel wake");
         waker->wake(waker);
@@ -175,7 +174,7 @@ void gar_cancel_remove_waker(struct gar_cancel *cancel, struct gar_cancel_waker 
     if (waker->is_listed) {
         unlink_locked(token, waker);
     }
-    while (token->synced.running == waker && token->synced.runner != &mark) {
+    while (token->synced.running == waker && token->synced.runner != gar_thread_self()) {
         gar_cond_wait(&token->ran, &token->lock);
     }
     gar_mutex_unlock(&token->lock);

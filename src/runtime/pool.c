@@ -23,6 +23,7 @@ struct worker {
     struct gar_pool *pool;
     int32_t number;
     struct gar_thread thread;
+    const void *self; /* atomic; the name of the thread while it runs */
     struct gar_parker parker;
     struct worker *next_asleep; /* under the pool's lock */
     bool is_asleep;             /* under the pool's lock: on the list of sleepers */
@@ -46,8 +47,6 @@ struct gar_pool {
     int64_t queued;     /* changed under the lock; read by spinners without */
     int64_t submitting; /* threads inside submit: the pool is not freed under them */
 };
-
-static _Thread_local const struct worker *self;
 
 static void work(void *context);
 static struct gar_task *take_locked(struct gar_pool *pool) GAR_REQUIRES(pool->lock);
@@ -93,7 +92,14 @@ int64_t gar_pool_queued(const struct gar_pool *pool)
 
 int32_t gar_pool_worker_self(const struct gar_pool *pool)
 {
-    return self != NULL && self->pool == pool ? self->number : -1;
+    const void *self = gar_thread_self();
+    const int32_t started = __atomic_load_n(&pool->started, __ATOMIC_ACQUIRE);
+    for (int32_t i = 0; i < started; i++) {
+        if (__atomic_load_n(&pool->workers[i].self, __ATOMIC_RELAXED) == self) {
+            return i;
+        }
+    }
+    return -1;
 }
 
 enum gar_status gar_pool_new(const struct gar_pool_options *options, struct gar_pool **out,
@@ -175,7 +181,7 @@ static void work(void *context)
 {
     struct worker *worker = context;
     struct gar_pool *pool = worker->pool;
-    self = worker;
+    __atomic_store_n(&worker->self, gar_thread_self(), __ATOMIC_RELAXED);
     bool has_spun = false;
     gar_mutex_lock(&pool->lock);
     for (;;) {
@@ -197,7 +203,7 @@ static void work(void *context)
         }
     }
     gar_mutex_unlock(&pool->lock);
-    self = NULL;
+    __atomic_store_n(&worker->self, NULL, __ATOMIC_RELAXED);
 }
 
 static struct gar_task *take_locked(struct gar_pool *pool)

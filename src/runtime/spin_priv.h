@@ -5,6 +5,7 @@
 #define GAR_RUNTIME_SPIN_PRIV_H
 
 #include "os/clock.h"
+#include "os/test_point.h"
 #include "os/thread.h"
 
 #define GAR_SPIN_NS INT64_C(30000)
@@ -20,6 +21,7 @@ GAR_INLINE void gar_spin_for(const int64_t *word)
             }
             gar_thread_pause();
         }
+        GAR_TEST_POINT("spin");
     } while (gar_clock_ns() < until_ns);
 }
 

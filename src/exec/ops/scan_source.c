@@ -143,6 +143,15 @@ static enum gar_status read_ahead(struct scan_source *source, struct gar_query *
     return GAR_OK;
 }
 
+static void scan_unit_free(struct gar_source *base, struct gar_source_unit *unit)
+{
+    struct scan_source *source = (struct scan_source *)base;
+    if (unit->unit != NULL) {
+        source->scan->vtable->unit_free(source->scan, unit->unit);
+        unit->unit = NULL;
+    }
+}
+
 static enum gar_status scan_next(struct gar_source *base, struct gar_query *query,
                                  struct gar_source_unit *out, struct gar_error *err)
 {
@@ -164,7 +173,11 @@ static enum gar_status scan_next(struct gar_source *base, struct gar_query *quer
     if (is_end) {
         return GAR_EOF;
     }
-    return read_ahead(source, query, err);
+    const enum gar_status status = read_ahead(source, query, err);
+    if (status < 0) {
+        scan_unit_free(base, out); /* nobody will take it */
+    }
+    return status;
 }
 
 static enum gar_status scan_decode(struct gar_source *base, struct gar_source_unit *unit,
@@ -177,15 +190,6 @@ static enum gar_status scan_decode(struct gar_source *base, struct gar_source_un
         GAR_TRY(scan->vtable->worker_new(scan, source->base.memory, &source->workers[worker], err));
     }
     return scan->vtable->decode(scan, unit->unit, source->workers[worker], max_rows, out, err);
-}
-
-static void scan_unit_free(struct gar_source *base, struct gar_source_unit *unit)
-{
-    struct scan_source *source = (struct scan_source *)base;
-    if (unit->unit != NULL) {
-        source->scan->vtable->unit_free(source->scan, unit->unit);
-        unit->unit = NULL;
-    }
 }
 
 static void scan_stop(struct gar_source *base)
