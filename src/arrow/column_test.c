@@ -285,6 +285,23 @@ static void batches_select_slice_and_concat(void **state)
     assert_int_equal(gar_batch_slice(selected, 1, 2, &slice, NULL), GAR_OK);
     assert_int_equal(gar_batch_gather(slice, memory(), &gathered, NULL), GAR_OK);
     assert_int_equal(gathered->rows, 2);
+    /* origins: rows of an input that begins elsewhere */
+    assert_int_equal(gar_batch_origin(batch, 3), -1);
+    struct gar_batch *placed = NULL;
+    struct gar_batch *part = NULL;
+    struct gar_batch *chosen = NULL;
+    assert_int_equal(gar_batch_at_row(batch, 1000, &placed, NULL), GAR_OK);
+    assert_int_equal(gar_batch_slice(placed, 5, 45, &part, NULL), GAR_OK);
+    assert_int_equal(gar_batch_select(placed, gar_buffer_ref(selection), 3, &chosen, NULL), GAR_OK);
+    assert_int_equal(gar_batch_origin(placed, 7), 1007);
+    assert_int_equal(gar_batch_origin(part, 7), 1012);
+    assert_int_equal(gar_batch_origin(chosen, 30), 1030);
+    gar_batch_take_origin(gathered, chosen); /* as if its rows were those */
+    assert_int_equal(gar_batch_origin(gathered, 0), 1002);
+    assert_int_equal(gar_batch_origin(gathered, 1), 1030);
+    gar_batch_unref(placed);
+    gar_batch_unref(part);
+    gar_batch_unref(chosen);
     struct gar_batch *list[] = {batch, slice, gathered};
     assert_int_equal(gar_batch_concat(schema, list, 3, memory(), &all, NULL), GAR_OK);
     assert_int_equal(all->rows, 54);

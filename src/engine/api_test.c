@@ -5,7 +5,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -229,6 +232,44 @@ static int stop_now(void *context)
     return 1;
 }
 
+static int stop_at_third(void *context)
+{
+    int *asked = context;
+    return ++*asked >= 3;
+}
+
+/* A pipe of which nothing comes: the caller is asked until it says stop. */
+static void test_stop_planning(void **state)
+{
+    (void)state;
+    struct gar_error err = {.status = GAR_OK};
+    char path[] = "/tmp/gar-api-test-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    const char *paths[] = {path};
+    struct gar_frame *frame = NULL;
+    int asked = 0;
+    struct gar_csv_options csv;
+    gar_csv_options_init(&csv);
+    csv.interrupted = stop_at_third;
+    csv.context = &asked;
+    assert_int_equal(gar_frame_read_csv(session(), paths, 1, &csv, &frame, &err),
+                     GAR_ERR_INTERRUPTED);
+    assert_int_equal(asked, 3);
+    asked = 0;
+    struct gar_parquet_options parquet;
+    gar_parquet_options_init(&parquet);
+    parquet.interrupted = stop_at_third;
+    parquet.context = &asked;
+    assert_int_equal(gar_frame_read_parquet(session(), paths, 1, &parquet, &frame, &err),
+                     GAR_ERR_INTERRUPTED);
+    assert_int_equal(asked, 3);
+    assert_int_equal(unlink(path), 0);
+}
+
 /* A query that would run for hours ends at once: by the caller's interrupt, by a deadline, by release. */
 static void test_stop(void **state)
 {
@@ -400,11 +441,12 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_query),      cmocka_unit_test(test_group),
-        cmocka_unit_test(test_table_fits), cmocka_unit_test(test_results),
-        cmocka_unit_test(test_count),      cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_errors),     cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_registry),   cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_query),         cmocka_unit_test(test_group),
+        cmocka_unit_test(test_table_fits),    cmocka_unit_test(test_results),
+        cmocka_unit_test(test_count),         cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_stop_planning), cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_settings),      cmocka_unit_test(test_registry),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -289,12 +289,13 @@ static void depth_is_bounded(void **state)
 /* ---- providers ---- */
 
 /* All rows of a scan as one sum and count; batches of at most max_rows. */
-static void drain(struct gar_scan_provider *provider, int64_t limit, int64_t batch_rows,
-                  int64_t max_rows, int64_t *rows, int64_t *sum)
+static void drain_from(struct gar_scan_provider *provider, int64_t skip, int64_t limit,
+                       int64_t batch_rows, int64_t max_rows, int64_t *rows, int64_t *sum)
 {
     const int64_t columns[] = {0};
     const struct gar_scan_request request = {.columns = columns,
                                              .column_count = 1,
+                                             .skip = skip,
                                              .limit = limit,
                                              .batch_rows = batch_rows,
                                              .memory = gar_memory_system()};
@@ -307,6 +308,7 @@ static void drain(struct gar_scan_provider *provider, int64_t limit, int64_t bat
         struct gar_batch *batch = NULL;
         while (scan->vtable->decode(scan, unit, NULL, max_rows, &batch, NULL) == GAR_OK) {
             assert_true(batch->rows <= max_rows && batch->rows > 0);
+            assert_int_equal(gar_batch_origin(batch, 0), scan->rows_skipped + *rows);
             for (int64_t i = 0; i < batch->rows; i++) {
                 *sum = (int64_t)((uint64_t)*sum + (uint64_t)((const int64_t *)batch->columns[0]
                                                                  ->values)[i]); /* may wrap */
@@ -317,7 +319,14 @@ static void drain(struct gar_scan_provider *provider, int64_t limit, int64_t bat
         scan->vtable->unit_free(scan, unit);
     }
     assert_int_equal(scan->rows_exact, *rows);
+    assert_true(scan->rows_skipped <= skip);
     scan->vtable->free(scan);
+}
+
+static void drain(struct gar_scan_provider *provider, int64_t limit, int64_t batch_rows,
+                  int64_t max_rows, int64_t *rows, int64_t *sum)
+{
+    drain_from(provider, 0, limit, batch_rows, max_rows, rows, sum);
 }
 
 static void ranges(void **state)
@@ -351,6 +360,10 @@ static void ranges(void **state)
         assert_true(sum == (int64_t)expected);
         drain(provider, 2, 7, 3, &rows, &sum);
         assert_int_equal(rows, gar_min_i64(cases[i].rows, 2));
+        drain_from(provider, 3, -1, 7, 3, &rows, &sum);
+        assert_int_equal(rows, gar_max_i64(cases[i].rows - 3, 0));
+        drain_from(provider, 1, 3, 7, 3, &rows, &sum);
+        assert_int_equal(rows, gar_max_i64(gar_min_i64(cases[i].rows, 3) - 1, 0));
         gar_scan_provider_unref(provider);
     }
     struct gar_scan_provider *provider = NULL;
@@ -399,6 +412,12 @@ static void memory_scans(void **state)
         assert_int_equal(sum, sizes[i][1] * sizes[i][0] * (sizes[i][0] - 1) / 2);
         drain(provider, 7, 1 << 17, 1 << 17, &rows, &sum);
         assert_int_equal(rows, gar_min_i64(sizes[i][2], 7));
+        for (int64_t skip = 0; skip <= sizes[i][2] + 1; skip += 1 + sizes[i][2] / 20) {
+            drain_from(provider, skip, -1, 4, 3, &rows, &sum);
+            assert_int_equal(rows, gar_max_i64(sizes[i][2] - skip, 0));
+            drain_from(provider, skip, skip + 4, 4, 3, &rows, &sum);
+            assert_int_equal(rows, gar_max_i64(gar_min_i64(sizes[i][2] - skip, 4), 0));
+        }
         gar_scan_provider_unref(provider);
     }
 }

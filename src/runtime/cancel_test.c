@@ -89,6 +89,31 @@ static void test_wakers(void **state)
     gar_cancel_unref(cancel);
 }
 
+static bool say_stop_at_third(void *context)
+{
+    int *asked = (int *)context;
+    return ++*asked == 3;
+}
+
+/* A token that one thread polls asks its caller; then it is cancelled for good. */
+static void test_interrupt(void **state)
+{
+    (void)state;
+    struct gar_cancel *cancel = new_token(GAR_CLOCK_NEVER);
+    int asked = 0;
+    const struct gar_interrupt interrupt = {.check = say_stop_at_third, .context = &asked};
+    cancel->interrupt = &interrupt;
+    assert_false(gar_cancel_requested(cancel)); /* asks nobody */
+    assert_int_equal(asked, 0);
+    assert_false(gar_cancel_poll(cancel));
+    assert_false(gar_cancel_poll(cancel));
+    assert_true(gar_cancel_poll(cancel));
+    assert_true(gar_cancel_poll(cancel));
+    assert_int_equal(asked, 3);
+    assert_int_equal(gar_cancel_status(cancel, NULL), GAR_ERR_INTERRUPTED);
+    gar_cancel_unref(cancel);
+}
+
 static void test_deadline(void **state)
 {
     (void)state;
@@ -206,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_first_reason_stays),
         cmocka_unit_test(test_wakers),
         cmocka_unit_test(test_deadline),
+        cmocka_unit_test(test_interrupt),
         cmocka_unit_test(test_sleep_is_woken),
         cmocka_unit_test(test_operation_plain),
         cmocka_unit_test(test_operation_cancelled_before_start),

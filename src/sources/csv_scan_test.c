@@ -94,9 +94,15 @@ static enum gar_status print_batch(const struct gar_batch *batch, struct gar_str
     return GAR_OK;
 }
 
+/* Of the last scan: rows, and how many of them knew their number. */
+static int64_t rows_seen;
+static int64_t rows_placed;
+
 static enum gar_status run_scan(struct gar_scan *scan, int64_t max_rows, struct gar_strbuf *out,
                                 struct gar_error *err)
 {
+    rows_seen = 0;
+    rows_placed = 0;
     void *worker = NULL;
     GAR_TRY(scan->vtable->worker_new(scan, gar_memory_system(), &worker, err));
     struct gar_unit *unit = NULL;
@@ -107,6 +113,11 @@ static enum gar_status run_scan(struct gar_scan *scan, int64_t max_rows, struct 
                GAR_OK) {
             assert_true(batch->rows > 0 && batch->rows <= max_rows);
             assert_ptr_equal(batch->schema, scan->schema);
+            if (gar_batch_origin(batch, 0) >= 0) {
+                assert_int_equal(gar_batch_origin(batch, 0), rows_seen);
+                rows_placed += batch->rows;
+            }
+            rows_seen += batch->rows;
             status = print_batch(batch, out);
             gar_batch_unref(batch);
             if (status < 0) {
@@ -218,6 +229,38 @@ static void test_files(void **state)
     reading.column_count = 1;
     reading.columns[0] = 3;
     check_everywhere(reading, "path:string | a.csv;a.csv;b.csv;b.csv;b.csv;");
+}
+
+/* Rows know their number in the input, but behind a line that may be blank. */
+static void test_origins(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t rows;
+        int64_t placed; /* at least */
+    } cases[] = {
+        {"a,b\n1,2\n3,4\n5,6\n", 3, 3},      {"a,b\r\n1,2\r\n3,4\r\n5,6", 3, 3},
+        {"a\n10\n20\n30\n40\n", 4, 4},       {"a,b\n1,\"x\ny\"\n3,\"z\nv\"\n5,6\n", 3, 3},
+        {"\na,b\n1,2\n3,4\n", 2, 0},         {"a,b\n1,2\n\n3,4\n5,6\n", 3, 0},
+        {"a,b\r\n1,2\r\n\r\n3,4\r\n", 2, 0}, {"a,b\n1,2\n3,4\n\n", 2, 0},
+        {"a,b\n1,2\n3,4\n\r", 2, 0},         {"\xef\xbb\xbf\na,b\n1,2\n", 1, 0},
+    };
+    for (int64_t i = 0; i < GAR_COUNT_OF(cases); i++) {
+        put_text("o.csv", cases[i].text);
+        for (int64_t block = 0; block <= 40; block++) {
+            struct reading reading = {.paths = {"o.csv"},
+                                      .options = default_options(),
+                                      .column_count = -1,
+                                      .block_bytes = block,
+                                      .max_rows = 1 + block % 3};
+            struct gar_strbuf out = {0};
+            assert_int_equal(read_csv(&reading, &out, NULL), GAR_OK);
+            assert_int_equal(rows_seen, cases[i].rows);
+            assert_true(rows_placed >= cases[i].placed);
+            gar_strbuf_destroy(&out);
+        }
+    }
 }
 
 static void test_other_columns(void **state)
@@ -537,6 +580,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_files, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_origins, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_other_columns, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_schema, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_late_values, enter_folder, leave_folder),

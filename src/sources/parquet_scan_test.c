@@ -148,8 +148,11 @@ struct reading {
     int64_t column_count;    /* -1: all */
     struct gar_expr *filter; /* borrowed */
     int64_t limit;           /* 0: none */
-    int64_t max_rows;        /* 0: 1,000 */
-    int64_t units;           /* out: units read */
+    int64_t skip;
+    int64_t first_row; /* result: origin of the first row */
+    int64_t skipped;   /* result */
+    int64_t max_rows;  /* 0: 1,000 */
+    int64_t units;     /* out: units read */
 };
 
 static enum gar_status print_batch(const struct gar_batch *batch, struct gar_strbuf *out)
@@ -171,14 +174,20 @@ static enum gar_status print_batch(const struct gar_batch *batch, struct gar_str
     return status;
 }
 
-static enum gar_status run_unit(struct gar_scan *scan, struct gar_unit *unit, int64_t max_rows,
-                                struct gar_strbuf *out, struct gar_error *err)
+static enum gar_status run_unit(struct gar_scan *scan, struct gar_unit *unit,
+                                struct reading *reading, struct gar_strbuf *out,
+                                struct gar_error *err)
 {
+    const int64_t max_rows = reading->max_rows > 0 ? reading->max_rows : 1000;
     GAR_TRY(scan->vtable->load(scan, unit, err));
     enum gar_status status;
     struct gar_batch *batch = NULL;
     while ((status = scan->vtable->decode(scan, unit, NULL, max_rows, &batch, err)) == GAR_OK) {
         assert_true(batch->selected > 0 && batch->rows <= max_rows);
+        if (reading->first_row < 0) {
+            const int64_t row = batch->selection != NULL ? (int64_t)batch->selection[0] : 0;
+            reading->first_row = gar_batch_origin(batch, row);
+        }
         status = print_batch(batch, out);
         gar_batch_unref(batch);
         GAR_TRY(status);
@@ -194,7 +203,7 @@ static enum gar_status run_scan(struct gar_scan *scan, struct reading *reading,
     reading->units = 0;
     while ((status = scan->vtable->next(scan, &unit, err)) == GAR_OK) {
         reading->units++;
-        status = run_unit(scan, unit, reading->max_rows > 0 ? reading->max_rows : 1000, out, err);
+        status = run_unit(scan, unit, reading, out, err);
         scan->vtable->unit_free(scan, unit);
         if (status < 0) {
             break;
@@ -220,6 +229,7 @@ static enum gar_status read_parquet(struct reading *reading, struct gar_strbuf *
         .columns = reading->column_count < 0 ? all : reading->columns,
         .column_count = reading->column_count < 0 ? provider->schema->count : reading->column_count,
         .filter = reading->filter,
+        .skip = reading->skip,
         .limit = reading->limit > 0 ? reading->limit : -1,
         .batch_rows = 1000,
         .memory = gar_memory_system(),
@@ -233,6 +243,8 @@ static enum gar_status read_parquet(struct reading *reading, struct gar_strbuf *
                 gar_type_text(scan->schema->fields[i].type, type, (int64_t)sizeof type));
         }
         gar_strbuf_append(out, "| ");
+        reading->skipped = scan->rows_skipped;
+        reading->first_row = -1;
         status = run_scan(scan, reading, out, err);
         scan->vtable->free(scan);
     }
@@ -347,6 +359,34 @@ static void test_limit(void **state)
     assert_int_equal(read_parquet(&reading, &out, NULL), GAR_OK);
     assert_int_equal(reading.units, 2);
     gar_strbuf_destroy(&out);
+}
+
+/* Whole row groups are left out at the start, and rows know their place in the input. */
+static void test_skip(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t skip, limit, units, skipped, first_row;
+    } cases[] = {
+        {0, 0, 6, 0, 0},    {9, 0, 6, 0, 0},     {10, 0, 5, 10, 10},  {11, 0, 5, 10, 10},
+        {29, 0, 4, 20, 20}, {30, 0, 3, 30, 30},  {45, 0, 2, 40, 40},  {59, 0, 1, 50, 50},
+        {60, 0, 0, 60, -1}, {900, 0, 0, 60, -1}, {25, 30, 1, 20, 20}, {25, 31, 2, 20, 20},
+        {1, 5, 1, 0, 0},
+    };
+    put_file("a.parquet", "n", 30, 10);
+    for (int64_t i = 0; i < GAR_COUNT_OF(cases); i++) {
+        struct gar_strbuf out = {0};
+        struct reading reading = {.paths = {"a.parquet", "a.parquet"},
+                                  .column_count = -1,
+                                  .skip = cases[i].skip,
+                                  .limit = cases[i].limit,
+                                  .max_rows = 7};
+        assert_int_equal(read_parquet(&reading, &out, NULL), GAR_OK);
+        assert_int_equal(reading.units, cases[i].units);
+        assert_int_equal(reading.skipped, cases[i].skipped);
+        assert_int_equal(reading.first_row, cases[i].first_row);
+        gar_strbuf_destroy(&out);
+    }
 }
 
 static void test_files(void **state)
@@ -533,9 +573,10 @@ static void test_sink(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(test_projection),   IN_FOLDER(test_filter), IN_FOLDER(test_late_columns),
-        IN_FOLDER(test_limit),        IN_FOLDER(test_files),  IN_FOLDER(test_errors),
-        IN_FOLDER(test_changed_file), IN_FOLDER(test_memory), IN_FOLDER(test_sink),
+        IN_FOLDER(test_projection), IN_FOLDER(test_filter),       IN_FOLDER(test_late_columns),
+        IN_FOLDER(test_limit),      IN_FOLDER(test_skip),         IN_FOLDER(test_files),
+        IN_FOLDER(test_errors),     IN_FOLDER(test_changed_file), IN_FOLDER(test_memory),
+        IN_FOLDER(test_sink),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -229,6 +229,28 @@ static void test_stream(void **state)
     gar_free(text);
 }
 
+/* Files of /proc say that they have no bytes, and are read like pipes; a file without bytes is one. */
+static void test_pseudo_file(void **state)
+{
+    (void)state;
+    struct gar_source *source = NULL;
+    struct gar_error err = GAR_ERROR_INIT;
+    int64_t bytes = 0;
+    assert_int_equal(gar_source_open("/proc/self/status", NULL, &source, &err), GAR_OK);
+    assert_true(gar_source_is_stream(source));
+    gar_source_unref(source);
+    uint8_t *all = read_all("/proc/self/status", 65536, &bytes, &err);
+    assert_non_null(all);
+    assert_true(bytes > 100);
+    assert_memory_equal(all, "Name:", 5);
+    gar_free(all);
+    put_file("empty", "", 0);
+    assert_int_equal(gar_source_open(in_folder("empty"), NULL, &source, &err), GAR_OK);
+    assert_false(gar_source_is_stream(source));
+    assert_int_equal(gar_source_bytes(source), 0);
+    gar_source_unref(source);
+}
+
 /* The n-th read fails, for every n; short reads change nothing. */
 static void test_faults(void **state)
 {
@@ -265,6 +287,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_zstd, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_changes, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_stream, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_pseudo_file, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_faults, enter_folder, leave_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

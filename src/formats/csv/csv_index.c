@@ -115,16 +115,18 @@ static void split_scalar(const struct gar_csv_dialect *d, const uint8_t *data, i
         }
         const bool is_end = data[i] == d->terminator;
         out->line_ends += is_end;
-        out->may_have_blank |= is_end && *near >> 62 != 0;
+        out->may_have_blank |=
+            is_end && (*near >> 63 != 0 || (*near >> 62 != 0 && data[i - 1] == '\r'));
         *near = *near >> 1 | (uint64_t)is_end << 63;
     }
 }
 
 /* The line ends among the two bytes before `from`, in the highest bits: bit 63 is the byte just before. The first record
  * begins as if a line had ended. */
-static uint64_t near_ends(const struct gar_csv_dialect *d, const uint8_t *data, int64_t from)
+static uint64_t near_ends(const struct gar_csv_dialect *d, const uint8_t *data, int64_t from,
+                          enum gar_csv_state state)
 {
-    const bool last = from >= 1 ? data[from - 1] == d->terminator : true;
+    const bool last = state == GAR_CSV_RECORD_START || data[from - 1] == d->terminator;
     const bool before = from >= 2 ? data[from - 2] == d->terminator : from == 1;
     return (uint64_t)last << 63 | (uint64_t)before << 62;
 }
@@ -202,6 +204,17 @@ GAR_INLINE uint64_t prefix_xor_by_shifts(uint64_t x)
         x ^= x << by;
     }
     return x;
+}
+
+/* Is there a '\r' before one of these bytes? */
+static bool returns_before(const uint8_t *data, uint64_t mask)
+{
+    for (; mask != 0; mask &= mask - 1) {
+        if (data[gar_ctz64(mask) - 1] == '\r') {
+            return true;
+        }
+    }
+    return false;
 }
 
 GAR_INLINE int64_t emit_bits(uint64_t mask, int64_t base, uint32_t *positions, int64_t count)
@@ -394,8 +407,11 @@ GAR_INLINE int64_t emit_avx512(uint64_t mask, int64_t base, uint32_t *positions,
                 w.terminators &= there;                                                          \
                 w.quotes &= there;                                                               \
             }                                                                                    \
-            blank |= w.terminators &                                                             \
-                     (w.terminators << 1 | near >> 63 | w.terminators << 2 | near >> 62);        \
+            blank |= w.terminators & (w.terminators << 1 | near >> 63);                          \
+            const uint64_t short_lines = w.terminators & (w.terminators << 2 | near >> 62);      \
+            if (GAR_UNLIKELY(short_lines != 0)) {                                                \
+                blank |= returns_before(data + at, short_lines);                                 \
+            }                                                                                    \
             near = w.terminators;                                                                \
             uint64_t inside;                                                                     \
             if (GAR_LIKELY(resolve(&w, PREFIX(w.quotes), bits, d->double_quote, &c, &inside,     \
@@ -485,7 +501,7 @@ void gar_csv_split(const struct gar_csv_dialect *dialect, const uint8_t *data, i
     if (from >= to) {
         return;
     }
-    uint64_t near = near_ends(dialect, data, from);
+    uint64_t near = near_ends(dialect, data, from, *state);
     if (!has_words(dialect)) {
         split_scalar(dialect, data, from, to, state, &near, out);
         return;

@@ -51,7 +51,7 @@ struct gar_csv_split_result {
     int64_t last_end;    /* offset just behind the last record end, or -1: none here */
     int64_t record_ends; /* line ends outside of quotes */
     int64_t line_ends;   /* line ends in all */
-    bool may_have_blank; /* false: no line is empty ("" or "\r"); true is a guess */
+    bool may_have_blank; /* a line is "" or "\r"; perhaps one of those inside quotes */
 };
 
 /* Where records end in data[from, to), without listing fields. Same rules and conditions as gar_csv_index; data[0] is the

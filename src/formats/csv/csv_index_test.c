@@ -42,13 +42,13 @@ static void list(const struct gar_csv_dialect *d, const uint8_t *data, int64_t b
     }
 }
 
-/* Two line ends with at most one byte between them, or one such at the start. */
+/* Two line ends with nothing or '\r' between them, or such a one at the start. */
 static bool has_near_ends(const struct gar_csv_dialect *d, const uint8_t *data, int64_t bytes)
 {
     int64_t last = -1;
     for (int64_t i = 0; i < bytes; i++) {
         if (data[i] == d->terminator) {
-            if (i - last <= 2) {
+            if (i - last == 1 || (i - last == 2 && data[i - 1] == '\r')) {
                 return true;
             }
             last = i;
