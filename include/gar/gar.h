@@ -47,6 +47,12 @@ GAR_STABLE void gar_text_free(char *text);
 
 /* ---- sessions and settings ------------------------------------------------------------------------------------ */
 
+enum gar_progress_mode {
+    GAR_PROGRESS_OFF,
+    GAR_PROGRESS_AUTO, /* when standard error is a terminal */
+    GAR_PROGRESS_ON
+};
+
 struct gar_settings {
     size_t struct_bytes;
     int64_t morsel_rows; /* rows a batch has at most; >= 1; default 131,072 */
@@ -61,6 +67,12 @@ struct gar_settings {
     int32_t
         compute_nice; /* added to the process's nice value for compute threads, -20 .. 19; default 0 */
     int32_t io_nice; /* the same for IO threads; what the system refuses is left out */
+    /* A caller who waits for more than half a second draws a line on standard error that tells how far the query is, and
+     * takes it away again. Default GAR_PROGRESS_OFF. */
+    enum gar_progress_mode progress;
+    /* A query that has not moved for so long says in the log and in its profile what it waits for; 0: never; default
+     * 30,000. */
+    int64_t watchdog_ms;
 };
 
 GAR_EXPERIMENTAL void gar_settings_init(struct gar_settings *settings);
@@ -69,7 +81,8 @@ GAR_EXPERIMENTAL void gar_settings_init(struct gar_settings *settings);
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_session_default(struct gar_session **out,
                                                                   struct gar_error *err);
 /* Settings from the environment are the defaults: GAR_NUM_THREADS, GAR_IO_THREADS, GAR_MEMORY_LIMIT, GAR_MORSEL_ROWS,
- * GAR_INLINE=0|1, GAR_COMPUTE_NICE, GAR_IO_NICE, GAR_COMPUTE_BATCH=0|1. */
+ * GAR_INLINE=0|1, GAR_COMPUTE_NICE, GAR_IO_NICE, GAR_COMPUTE_BATCH=0|1, GAR_PROGRESS=0|1|auto, GAR_WATCHDOG_SECONDS; read when the default session is made: GAR_TRACE=path
+ * (gar_trace_start), GAR_LOG=off|error|warning|info (gar_log_to). */
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_session_new(const struct gar_settings *settings,
                                                               struct gar_session **out,
                                                               struct gar_error *err);
@@ -80,6 +93,23 @@ GAR_EXPERIMENTAL void gar_session_settings(const struct gar_session *session,
  * cannot change while queries run (GAR_ERR_VALUE). */
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_session_configure(
     struct gar_session *session, const struct gar_settings *settings, struct gar_error *err);
+
+enum gar_log_level { GAR_LOG_OFF, GAR_LOG_ERROR, GAR_LOG_WARNING, GAR_LOG_INFO };
+
+/* Messages up to `level` (default GAR_LOG_WARNING) go to write, one line each, on any thread, without a line end; NULL: to
+ * standard error. write must not call back. Set it before queries run. */
+GAR_EXPERIMENTAL void gar_log_to(enum gar_log_level level,
+                                 void (*write)(void *context, enum gar_log_level level,
+                                               const char *message),
+                                 void *context);
+
+/* From now on spans of tasks, reads, writes and waits of all queries are written to a new file at path that
+ * chrome://tracing and ui.perfetto.dev show: one track a thread. The file is complete after each query's end.
+ * Errors: GAR_ERR_VALUE when a trace is being written already; GAR_ERR_IO. Threads: any; blocks on IO. */
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_trace_start(const char *path,
+                                                              struct gar_error *err);
+/* Write what is left and close the file; without a trace it does nothing. Errors: GAR_ERR_IO. */
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_trace_stop(struct gar_error *err);
 
 struct gar_statistics {
     size_t struct_bytes;
@@ -346,6 +376,9 @@ struct gar_run_options {
     int64_t timeout_ms;     /* from the start; GAR_ERR_TIMEOUT; 0: none */
     int64_t batch_rows;     /* exact rows of each result batch but the last; 0: as they come */
     enum gar_run_mode mode; /* of gar_frame_run; default GAR_RUN_ON_DEMAND */
+    /* Shows how far the query is, in place of the line on standard error (gar_settings.progress): called with context on a
+     * thread that waits, after half a second and then at most ten times a second; line NULL: take it away. NULL: none. */
+    void (*show_progress)(void *context, const char *line);
 };
 
 GAR_EXPERIMENTAL void gar_run_options_init(struct gar_run_options *options);
@@ -488,10 +521,10 @@ struct gar_operator_profile {
     int64_t rows_in;  /* a scan: rows read, before its own filter */
     int64_t
         rows_out; /* a sink: its rows come out of the source of a later pipeline; 0 here, but for the result */
-    int64_t batches;     /* given; a sink: taken */
-    int64_t bytes;       /* of those batches */
-    int64_t busy_ns;     /* on compute threads, all together */
-    int64_t io_ns;       /* on IO threads: reading, writing */
+    int64_t batches; /* given; a sink: taken */
+    int64_t bytes;   /* of those batches */
+    int64_t busy_ns; /* on compute threads, all together */
+    int64_t io_ns;   /* on IO threads: reading, writing */
     int64_t memory_bytes;
     int64_t memory_peak_bytes;
     /* Scans, -1 where it means nothing or is not known. A piece is a row group, or a block of text. */

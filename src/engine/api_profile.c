@@ -3,8 +3,10 @@
 #include <gar/gar.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "engine/engine_priv.h"
 #include "exec/profile.h"
+#include "runtime/trace.h"
 
 struct gar_profile *gar_frame_profile(const struct gar_frame *frame)
 {
@@ -77,4 +79,23 @@ enum gar_status gar_frame_explain_analyze(const struct gar_frame *frame,
     }
     gar_profile_release(profile);
     return status;
+}
+
+/* ---- the log and traces ------------------------------------------------------------------------------------------ */
+
+void gar_log_to(enum gar_log_level level,
+                void (*write)(void *context, enum gar_log_level level, const char *message),
+                void *context)
+{
+    gar_log_set(level, write, context);
+}
+
+enum gar_status gar_trace_start(const char *path, struct gar_error *err)
+{
+    return gar_trace_begin(path, err);
+}
+
+enum gar_status gar_trace_stop(struct gar_error *err)
+{
+    return gar_trace_end(err);
 }

@@ -5,6 +5,8 @@
 
 #include "arrow/abi.h"
 #include "base/alloc.h"
+#include "base/log.h"
+#include "engine/progress_line_priv.h"
 #include "engine/session_priv.h"
 #include "exec/exec.h"
 #include "formats/csv/csv_writer.h"
@@ -12,8 +14,12 @@
 #include "optimize/optimize.h"
 #include "os/clock.h"
 #include "os/fork.h"
+#include "runtime/trace.h"
 #include "sources/sources.h"
 #include "stream/arrow_stream.h"
+
+/* Ticks of waiting between two flushes of a trace. */
+#define TRACE_TICKS 25
 
 struct gar_result {
     struct gar_session *session;    /* owned reference */
@@ -31,6 +37,8 @@ struct gar_result {
     struct gar_batch **kept;   /* owned; by gar_result_collect */
     int64_t kept_count;
     int64_t kept_capacity;
+    struct gar_progress_line line;
+    int64_t ticks;            /* of waiting */
     struct gar_error failure; /* status < 0: the first, told by all later calls */
     uint64_t generation;      /* of the process that runs it */
 };
@@ -53,15 +61,31 @@ static enum gar_status refuse_foreign(struct gar_error *err)
                          "before fork cannot go on in the child; run it again here");
 }
 
+/* A trace is flushed by who waits, too, so that long queries do not fill their threads' rings. */
+static void flush_trace(void)
+{
+    struct gar_error err = GAR_ERROR_INIT;
+    if (gar_trace_is_on() && gar_trace_flush(&err) < 0) {
+        gar_log(GAR_LOG_ERROR, "the trace ends here: %s", err.message);
+    }
+}
+
+/* On the waiting thread, every 20 ms. */
 static bool ask_caller(void *context)
 {
-    const struct gar_result *result = context;
-    return result->interrupted(result->context) != 0;
+    struct gar_result *result = context;
+    gar_progress_line_tick(&result->line);
+    if (gar_trace_is_on() && ++result->ticks % TRACE_TICKS == 0) {
+        flush_trace();
+    }
+    return result->interrupted != NULL && result->interrupted(result->context) != 0;
 }
 
 static const struct gar_interrupt *interrupt_of(const struct gar_result *result)
 {
-    return result->interrupted != NULL ? &result->interrupt : NULL;
+    return result->interrupted != NULL || result->line.is_wanted || gar_trace_is_on()
+               ? &result->interrupt
+               : NULL;
 }
 
 static enum gar_status take_run_options(const struct gar_run_options *options,
@@ -100,6 +124,8 @@ static enum gar_status start_query(struct gar_result *result, const struct gar_p
     GAR_TRY(gar_account_new(result->session->pool, "query", 0, &result->account, err));
     GAR_TRY(gar_cancel_new(deadline, &result->cancel, err));
     GAR_TRY(gar_profile_new(result->account, &result->profile, err));
+    gar_progress_line_init(&result->line, result->profile, settings.progress, run->show_progress,
+                           run->context);
     GAR_TRY(gar_optimize(plan, NULL, NULL, &optimized, err));
     const struct gar_exec_options options = {
         .runtime = result->runtime,
@@ -112,6 +138,7 @@ static enum gar_status start_query(struct gar_result *result, const struct gar_p
         .stream_batches = run->mode == GAR_RUN_TO_END ? INT64_MAX : 0,
         .stream_bytes = run->mode == GAR_RUN_TO_END ? INT64_MAX : 0,
         .profile = result->profile,
+        .watchdog_ns = settings.watchdog_ms * GAR_NS_PER_MS,
     };
     const enum gar_status status = gar_exec_start(optimized, &options, &result->stream, err);
     gar_plan_unref(optimized);
@@ -157,6 +184,7 @@ void gar_result_release(struct gar_result *result)
         return;
     }
     gar_stream_free(result->stream);
+    flush_trace();
     gar_batch_unref(result->pending);
     gar_batches_free(result->kept, result->kept_count);
     gar_profile_unref(result->profile);
@@ -272,7 +300,12 @@ static enum gar_status next_batch_until(struct gar_result *result, int64_t deadl
         why = result->failure;
         return note_failure(result, why.status, &why, err);
     }
+    const int64_t start_ns = gar_trace_is_on() ? gar_clock_ns() : 0;
     const enum gar_status status = cut_batch(result, deadline_ns, out, &why);
+    if (start_ns != 0) {
+        const struct gar_trace_args args = {.query = gar_profile_id(result->profile)};
+        gar_trace_span("wait", "next rows", start_ns, &args);
+    }
     return note_failure(result, status, &why, err);
 }
 
@@ -292,7 +325,9 @@ static enum gar_status next_array(struct gar_result *result, enum gar_text_encod
                                   struct gar_error *err)
 {
     struct gar_batch *batch = NULL;
+    gar_progress_line_begin(&result->line);
     const enum gar_status status = next_batch_until(result, deadline_ns, &batch, err);
+    gar_progress_line_end(&result->line);
     if (status != GAR_OK) {
         return status;
     }
@@ -335,7 +370,9 @@ static enum gar_status keep_rest(struct gar_result *result, int64_t deadline_ns,
 enum gar_status gar_result_collect(struct gar_result *result, int64_t timeout_ms,
                                    struct gar_frame **out, struct gar_error *err)
 {
+    gar_progress_line_begin(&result->line);
     const enum gar_status status = keep_rest(result, deadline_of(timeout_ms), err);
+    gar_progress_line_end(&result->line);
     if (status != GAR_OK) {
         return status;
     }
@@ -398,7 +435,11 @@ static enum gar_status pull_for_stream(void *context, const struct gar_interrupt
                                        struct gar_batch **out, struct gar_error *err)
 {
     (void)interrupt; /* the result carries its own */
-    return next_batch(context, out, err);
+    struct gar_result *result = context;
+    gar_progress_line_begin(&result->line);
+    const enum gar_status status = next_batch(result, out, err);
+    gar_progress_line_end(&result->line);
+    return status;
 }
 
 static void cancel_for_stream(void *context, enum gar_cancel_reason reason)
@@ -638,7 +679,9 @@ enum gar_status gar_frame_write_text(const struct gar_frame *frame, enum gar_tex
     }
     while (status == GAR_OK) {
         struct gar_batch *batch = NULL;
+        gar_progress_line_begin(&result->line);
         status = next_batch(result, &batch, err);
+        gar_progress_line_end(&result->line);
         if (status == GAR_OK) {
             status = write_rows(&out, batch, &result->account->memory, err);
             gar_batch_unref(batch);

@@ -5,15 +5,18 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/number_text.h"
 #include "engine/session_priv.h"
 #include "engine/zone_loader_priv.h"
 #include "os/fork.h"
 #include "os/mutex.h"
+#include "runtime/trace.h"
 
 #define DEFAULT_MORSEL_ROWS 131072
 #define NICE_MIN            (-20)
 #define NICE_MAX            19
+#define DEFAULT_WATCHDOG_MS 30000
 
 static struct gar_mutex sessions_lock = GAR_MUTEX_INIT; /* guards the two below */
 static struct gar_session *first_session;
@@ -97,6 +100,8 @@ void gar_settings_init(struct gar_settings *settings)
         .morsel_rows = DEFAULT_MORSEL_ROWS,
         .maintain_order = true,
         .enable_inline = true,
+        .progress = GAR_PROGRESS_OFF,
+        .watchdog_ms = DEFAULT_WATCHDOG_MS,
     };
 }
 
@@ -118,6 +123,71 @@ static enum gar_status env_number(const char *name, int64_t fallback, int64_t *o
     return GAR_OK;
 }
 
+static enum gar_status refuse_env(const char *name, const char *text, const char *want,
+                                  struct gar_error *err)
+{
+    char shown[64];
+    return gar_error_set(err, GAR_ERR_VALUE, "environment variable %s is '%s'; it must be %s", name,
+                         gar_error_quote(text, (int64_t)strlen(text), shown, sizeof shown), want);
+}
+
+static enum gar_status env_watchdog(struct gar_settings *settings, struct gar_error *err)
+{
+    static const char name[] = "GAR_WATCHDOG_SECONDS";
+    const char *text = getenv(name); /* NOLINT(concurrency-mt-unsafe): read before threads start */
+    double seconds = 0;
+    if (text == NULL || text[0] == '\0') {
+        return GAR_OK;
+    }
+    if (!gar_parse_double(text, (int64_t)strlen(text), &seconds) || !(seconds >= 0) ||
+        seconds > 1e9) {
+        return refuse_env(name, text, "a number of seconds, 0 for never", err);
+    }
+    settings->watchdog_ms = (int64_t)(seconds * 1000);
+    return GAR_OK;
+}
+
+static enum gar_status env_progress(struct gar_settings *settings, struct gar_error *err)
+{
+    static const char name[] = "GAR_PROGRESS";
+    const char *text = getenv(name); /* NOLINT(concurrency-mt-unsafe): read before threads start */
+    if (text == NULL || text[0] == '\0') {
+        return GAR_OK;
+    }
+    if (strcmp(text, "auto") == 0) {
+        settings->progress = GAR_PROGRESS_AUTO;
+    } else if (strcmp(text, "0") == 0 || strcmp(text, "1") == 0) {
+        settings->progress = text[0] == '1' ? GAR_PROGRESS_ON : GAR_PROGRESS_OFF;
+    } else {
+        return refuse_env(name, text, "0, 1 or auto", err);
+    }
+    return GAR_OK;
+}
+
+static enum gar_status log_and_trace(struct gar_error *err)
+{
+    const char *log = getenv("GAR_LOG");     /* NOLINT(concurrency-mt-unsafe): as above */
+    const char *trace = getenv("GAR_TRACE"); /* NOLINT(concurrency-mt-unsafe): as above */
+    if (log != NULL && log[0] != '\0') {
+        enum gar_log_level level = GAR_LOG_WARNING;
+        if (!gar_log_level_parse(log, &level)) {
+            return refuse_env("GAR_LOG", log, "off, error, warning or info", err);
+        }
+        gar_log_set(level, NULL, NULL);
+    }
+    return trace != NULL && trace[0] != '\0' ? gar_trace_begin(trace, err) : GAR_OK;
+}
+
+/* What is of the process, not of a session: once, with the default session. */
+static struct gar_once process_once = GAR_ONCE_INIT;
+static enum gar_status process_status;
+static struct gar_error process_error = GAR_ERROR_INIT;
+
+static void process_from_environment(void)
+{
+    process_status = log_and_trace(&process_error);
+}
+
 static enum gar_status settings_from_environment(struct gar_settings *settings,
                                                  struct gar_error *err)
 {
@@ -137,7 +207,8 @@ static enum gar_status settings_from_environment(struct gar_settings *settings,
     settings->compute_nice = (int32_t)gar_max_i64(INT32_MIN, gar_min_i64(value, INT32_MAX));
     GAR_TRY(env_number("GAR_IO_NICE", settings->io_nice, &value, err));
     settings->io_nice = (int32_t)gar_max_i64(INT32_MIN, gar_min_i64(value, INT32_MAX));
-    return GAR_OK;
+    GAR_TRY(env_watchdog(settings, err));
+    return env_progress(settings, err);
 }
 
 static enum gar_status check_settings(const struct gar_settings *settings, struct gar_error *err)
@@ -145,6 +216,15 @@ static enum gar_status check_settings(const struct gar_settings *settings, struc
     if (settings->morsel_rows < 1) {
         return gar_error_set(err, GAR_ERR_VALUE, "morsel size must be at least 1 row, got %lld",
                              (long long)settings->morsel_rows);
+    }
+    if (settings->progress < GAR_PROGRESS_OFF || settings->progress > GAR_PROGRESS_ON) {
+        return gar_error_set(err, GAR_ERR_VALUE, "no such mode of the progress line: %d",
+                             (int)settings->progress);
+    }
+    if (settings->watchdog_ms < 0 || settings->watchdog_ms > INT64_MAX / 4000000) {
+        return gar_error_set(err, GAR_ERR_VALUE,
+                             "the watchdog's time must be 0 (never) or positive, got %lld ms",
+                             (long long)settings->watchdog_ms);
     }
     if (settings->memory_limit_bytes < 0) {
         return gar_error_set(err, GAR_ERR_VALUE,
@@ -265,6 +345,10 @@ static void stop_default_at_exit(void)
     if (is_idle) {
         gar_runtime_free(runtime);
     }
+    struct gar_error err = GAR_ERROR_INIT;
+    if (gar_trace_end(&err) < 0) {
+        gar_log(GAR_LOG_ERROR, "the trace is not complete: %s", err.message);
+    }
 }
 
 enum gar_status gar_session_default(struct gar_session **out, struct gar_error *err)
@@ -275,6 +359,13 @@ enum gar_status gar_session_default(struct gar_session **out, struct gar_error *
     if (session != NULL) {
         *out = session;
         return GAR_OK;
+    }
+    gar_once_run(&process_once, process_from_environment);
+    if (process_status < 0) {
+        if (err != NULL) {
+            *err = process_error;
+        }
+        return process_status;
     }
     struct gar_session *made = NULL;
     GAR_TRY(gar_session_new(NULL, &made, err)); /* registers for fork: not under the lock */

@@ -19,6 +19,7 @@ struct gar_exec_options {
     bool flat_result;       /* no dictionaries, no constants: flattened on the compute threads */
     int64_t stream_batches; /* bound of the result stream, 0: default; INT64_MAX: none */
     int64_t stream_bytes;
+    int64_t watchdog_ns; /* without a move for so long the query says what it waits for; 0: never */
     struct gar_profile
         *profile; /* a new one; a reference is taken; NULL: the query makes its own */
 };

@@ -197,8 +197,10 @@ struct gar_job {
     bool is_done;    /* the unit is finished */
     int64_t item;    /* ITEM */
     int32_t stage;
-    struct gar_work work; /* CALL */
-    struct gar_meter meter;
+    struct gar_work work;         /* CALL */
+    struct gar_meter meter;       /* of the task, while it runs */
+    struct gar_job *at_work_next; /* role: of the query's list */
+    struct gar_job *at_work_previous;
     struct gar_job *next_free; /* or next in an inline query's run list */
     enum gar_status status;
     struct gar_error error;
@@ -210,6 +212,16 @@ struct gar_owned {
     struct gar_owned *next;
     void *object;
     void (*free)(void *object);
+};
+
+/* Looks whether a query in the pools moves; role. */
+struct gar_watchdog {
+    struct gar_timer timer;
+    int64_t limit_ns; /* without a move: tell; 0: never */
+    int64_t events;   /* jobs that reported back */
+    int64_t seen;     /* moves at the last look */
+    int64_t since_ns; /* of the last move seen */
+    bool has_told;
 };
 
 struct gar_query {
@@ -237,7 +249,9 @@ struct gar_query {
 
     /* role */
     struct gar_pipeline *current;
-    int64_t in_flight; /* all jobs */
+    int64_t in_flight;       /* all jobs */
+    struct gar_job *at_work; /* list of them */
+    struct gar_watchdog watchdog;
     bool is_started;
     bool is_failed;
     bool is_finished;
@@ -287,6 +301,10 @@ void gar_query_unref(struct gar_query *query);
 void gar_job_run(struct gar_job *job, int32_t worker);
 /* role: a job has reported back; followed by an advance. */
 void gar_job_handle(struct gar_job *job) GAR_REQUIRES(gar_query_role);
+/* role: a query in the pools was called; its watchdog looks from now on, if it did not. */
+void gar_watchdog_wake(struct gar_query *query) GAR_REQUIRES(gar_query_role);
+void gar_watchdog_stop(struct gar_query *query) GAR_REQUIRES(gar_query_role);
+
 /* Frees what it holds but its unit. */
 void gar_job_free(struct gar_job *job);
 

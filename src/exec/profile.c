@@ -7,6 +7,8 @@
 
 #include "base/alloc.h"
 #include "exec/exec_priv.h"
+#include "runtime/activity.h"
+#include "runtime/trace.h"
 
 /* Memory that counts what an operator holds. Charged to the query's account like everything else. */
 struct op_memory {
@@ -35,8 +37,17 @@ struct op {
     const struct gar_scan_counts *counts; /* likewise */
 };
 
+struct waiting {
+    struct waiting *next;
+    char text[];
+};
+
+/* Texts kept for one query: later ones are only logged. */
+enum { REPORTS_MAX = 64 };
+
 struct gar_profile {
     int64_t refs; /* atomic */
+    int64_t id;
     int64_t start_ns;
     int64_t end_ns; /* atomic, released after status; 0: runs */
     enum gar_status status;
@@ -52,9 +63,10 @@ struct gar_profile {
     int32_t pipeline;                  /* atomic: that runs now */
     struct op_memory *memories;        /* owned references */
     struct scan_counts *scans;         /* owned */
-    const char *waiting;               /* atomic; in reports */
-    struct report *reports;            /* owned; role */
-    int64_t report_count;              /* role */
+    int64_t result_bytes;              /* atomic; role */
+    struct waiting *reports; /* owned; role: all that was said, as readers may hold the text */
+    int64_t report_count;    /* role */
+    const char *waiting;     /* atomic; in reports */
 };
 
 static int64_t word(const int64_t *counter)
@@ -64,6 +76,8 @@ static int64_t word(const int64_t *counter)
 
 /* ---- life ---- */
 
+static int64_t last_id; /* atomic */
+
 enum gar_status gar_profile_new(struct gar_account *account, struct gar_profile **out,
                                 struct gar_error *err)
 {
@@ -72,6 +86,7 @@ enum gar_status gar_profile_new(struct gar_account *account, struct gar_profile 
         return gar_error_nomem(err, (int64_t)sizeof *profile);
     }
     profile->refs = 1;
+    profile->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
     profile->start_ns = gar_clock_ns();
     profile->account = account != NULL ? gar_account_ref(account) : NULL;
     *out = profile;
@@ -104,6 +119,11 @@ void gar_profile_unref(struct gar_profile *profile)
         struct scan_counts *scan = profile->scans;
         profile->scans = scan->next;
         gar_free(scan);
+    }
+    while (profile->reports != NULL) {
+        struct waiting *report = profile->reports;
+        profile->reports = report->next;
+        gar_free(report);
     }
     gar_account_unref(profile->account);
     gar_free(profile);
@@ -278,6 +298,16 @@ static void describe_ops(struct gar_profile *profile, const struct gar_query *qu
     }
 }
 
+static void trace_query(const struct gar_profile *profile,
+                        void (*note)(int64_t query, const char *name))
+{
+    char name[32];
+    if (gar_trace_is_on()) {
+        (void)snprintf(name, sizeof name, "query %lld", (long long)profile->id);
+        note(profile->id, name);
+    }
+}
+
 enum gar_status gar_profile_describe(struct gar_profile *profile, const struct gar_query *query,
                                      struct gar_error *err)
 {
@@ -300,6 +330,7 @@ enum gar_status gar_profile_describe(struct gar_profile *profile, const struct g
         profile->ops[i].detail = text;
         text += strlen(text) + 1;
     }
+    trace_query(profile, gar_trace_query_begin);
     __atomic_store_n(&profile->is_described, 1, __ATOMIC_RELEASE);
     return GAR_OK;
 }
@@ -310,7 +341,7 @@ void gar_profile_note_result(struct gar_profile *profile, int64_t rows, int64_t 
 {
     struct gar_op_counts *counts = &profile->counts[profile->workers]->ops[profile->op_count - 1];
     GAR_COUNT_ADD(counts->rows_out, rows);
-    GAR_COUNT_ADD(counts->bytes, bytes);
+    GAR_COUNT_ADD(profile->result_bytes, bytes);
 }
 
 void gar_profile_note_call(struct gar_profile *profile, const struct gar_meter *meter, int32_t op,
@@ -329,15 +360,18 @@ void gar_profile_note_call(struct gar_profile *profile, const struct gar_meter *
 void gar_meter_begin_call(struct gar_meter *meter, int32_t op)
 {
     meter->cpu_ns = gar_clock_thread_cpu_ns();
-    __atomic_store_n(&meter->since_ns, gar_clock_ns(), __ATOMIC_RELAXED);
+    meter->begin_ns = gar_clock_ns();
+    __atomic_store_n(&meter->since_ns, meter->begin_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&meter->activity, gar_activity_self(), __ATOMIC_RELEASE);
     gar_meter_enter(meter, op);
 }
 
 void gar_meter_end_call(struct gar_meter *meter)
 {
-    meter->call_ns = gar_clock_ns() - meter->since_ns;
+    meter->call_ns = gar_clock_ns() - meter->begin_ns;
     meter->cpu_ns = gar_clock_thread_cpu_ns() - meter->cpu_ns;
-    gar_meter_enter(meter, -1);
+    gar_meter_enter(meter, GAR_METER_IDLE);
+    __atomic_store_n(&meter->activity, NULL, __ATOMIC_RELAXED);
 }
 
 /* The share of a column's buffers that is its own: a slice has a part of them. Dictionaries are shared and not counted. */
@@ -375,9 +409,44 @@ void gar_profile_set_pipeline(struct gar_profile *profile, int32_t pipeline)
     __atomic_store_n(&profile->pipeline, pipeline, __ATOMIC_RELAXED);
 }
 
+int64_t gar_profile_id(const struct gar_profile *profile)
+{
+    return profile->id;
+}
+
+int64_t gar_profile_moves(const struct gar_profile *profile)
+{
+    int64_t moves = 0;
+    for (int32_t w = 0; w <= profile->workers; w++) {
+        const struct gar_worker_counts *counts =
+            __atomic_load_n(&profile->counts[w], __ATOMIC_ACQUIRE);
+        for (int32_t i = 0; counts != NULL && i < profile->op_count; i++) {
+            moves += word(&counts->ops[i].batches) + word(&counts->ops[i].rows_out);
+        }
+    }
+    return moves;
+}
+
+void gar_profile_set_waiting(struct gar_profile *profile, const char *text)
+{
+    struct waiting *report = NULL;
+    if (text != NULL && profile->report_count < REPORTS_MAX) {
+        const int64_t bytes = (int64_t)strlen(text) + 1;
+        report = (struct waiting *)gar_malloc((int64_t)sizeof *report + bytes);
+    }
+    if (report != NULL) {
+        memcpy(report->text, text, strlen(text) + 1);
+        report->next = profile->reports;
+        profile->reports = report;
+        profile->report_count++;
+    }
+    __atomic_store_n(&profile->waiting, report != NULL ? report->text : NULL, __ATOMIC_RELEASE);
+}
+
 void gar_profile_end(struct gar_profile *profile, enum gar_status status)
 {
     profile->status = status;
+    trace_query(profile, gar_trace_query_end);
     __atomic_store_n(&profile->end_ns, gar_max_i64(gar_clock_ns(), 1), __ATOMIC_RELEASE);
 }
 
@@ -389,14 +458,15 @@ enum gar_status gar_meter_begin(struct gar_meter *meter, struct gar_profile *pro
         return gar_error_nomem(err, profile->op_count * (int64_t)sizeof(struct gar_op_counts));
     }
     meter->cpu_ns = gar_clock_thread_cpu_ns();
-    __atomic_store_n(&meter->since_ns, gar_clock_ns(), __ATOMIC_RELAXED);
+    meter->begin_ns = gar_clock_ns();
+    __atomic_store_n(&meter->since_ns, meter->begin_ns, __ATOMIC_RELAXED);
     gar_meter_enter(meter, op);
     return GAR_OK;
 }
 
 void gar_meter_end(struct gar_meter *meter)
 {
-    gar_meter_enter(meter, -1);
+    gar_meter_enter(meter, GAR_METER_IDLE);
     GAR_COUNT_ADD(meter->counts->cpu_ns, gar_clock_thread_cpu_ns() - meter->cpu_ns);
     GAR_COUNT_ADD(meter->counts->tasks, 1);
 }
@@ -458,9 +528,8 @@ void gar_profile_read_query(const struct gar_profile *profile, struct gar_query_
             out->rows_read += sum_op(profile, i).rows_out;
         }
     }
-    const struct gar_op_counts result = sum_op(profile, profile->op_count - 1);
-    out->rows = result.rows_out;
-    out->bytes = result.bytes;
+    out->rows = sum_op(profile, profile->op_count - 1).rows_out;
+    out->bytes = word(&profile->result_bytes);
 }
 
 static void read_scan(const struct gar_scan_counts *counts, struct gar_operator_profile *out)
@@ -508,8 +577,10 @@ bool gar_profile_read_operator(const struct gar_profile *profile, int64_t i,
         out->memory_bytes = word(&op->memory->used_bytes);
         out->memory_peak_bytes = word(&op->memory->peak_bytes);
     }
-    if (op->counts != NULL) {
+    if (op->role == GAR_OPERATOR_SOURCE) {
         out->rows_in = sum.rows_out;
+    }
+    if (op->counts != NULL) {
         read_scan(op->counts, out);
     }
     return true;

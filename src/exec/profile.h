@@ -62,11 +62,15 @@ struct gar_worker_counts {
 /* A task at work. Written by its worker; the watchdog looks at op and since_ns. */
 struct gar_meter {
     struct gar_worker_counts *counts;
-    int64_t since_ns; /* atomic: when the operator at work began with its batch */
-    int64_t cpu_ns;   /* of the thread when the task began, or of the call when it has ended */
-    int64_t call_ns;  /* that the call took */
-    int32_t op;       /* atomic: operator at work; -1: none */
+    struct gar_activity *activity; /* atomic: of the thread, for calls */
+    int64_t begin_ns;              /* of the task */
+    int64_t since_ns;              /* atomic: when the operator at work began with its batch */
+    int64_t cpu_ns;  /* of the thread when the task began, or of the call when it has ended */
+    int64_t call_ns; /* that the call took */
+    int32_t op;      /* atomic: operator at work; -1: none of them; GAR_METER_IDLE: no task */
 };
+
+#define GAR_METER_IDLE (-2)
 
 #define GAR_COUNT_ADD(word, n) \
     __atomic_store_n(&(word), __atomic_load_n(&(word), __ATOMIC_RELAXED) + (n), __ATOMIC_RELAXED)
@@ -84,6 +88,12 @@ GAR_MUST_USE enum gar_status gar_profile_describe(struct gar_profile *profile,
                                                   struct gar_error *err);
 /* role: the query ended. Once. */
 void gar_profile_end(struct gar_profile *profile, enum gar_status status);
+/* Number of the query in this process, from 1. Constant. */
+int64_t gar_profile_id(const struct gar_profile *profile);
+/* Grows whenever an operator gives or takes a batch. Threads: any. */
+int64_t gar_profile_moves(const struct gar_profile *profile);
+/* role: what a query that does not move waits for; NULL: it moves. Kept by the profile, a few times. */
+void gar_profile_set_waiting(struct gar_profile *profile, const char *text);
 /* role: which pipeline runs now (from 1). */
 void gar_profile_set_pipeline(struct gar_profile *profile, int32_t pipeline);
 /* role: rows went to the consumer. */

@@ -117,6 +117,7 @@ static enum gar_status new_query(const struct gar_plan *plan,
     query->morsel_rows = gar_max_i64(options->morsel_rows, 1);
     query->is_ordered = options->maintain_order;
     query->is_flat = options->flat_result;
+    query->watchdog.limit_ns = options->watchdog_ns;
     query->is_inline = options->allow_inline && fits_inline(plan);
     query->workers = 1;
     query->tail = &query->pipelines;
@@ -151,6 +152,7 @@ static void on_advance_message(struct gar_message *message, struct gar_loop *loo
             gar_loop_start_timer_on_loop(loop, &query->deadline, query->cancel->deadline_ns);
         }
     }
+    gar_watchdog_wake(query);
     gar_query_advance(query);
     gar_query_unref(query);
 }
@@ -322,6 +324,7 @@ static void release_inline(void *context)
             }
         }
         gar_query_free_parts(query);
+        gar_profile_end(query->profile, GAR_ERR_CANCELLED);
     }
     gar_query_unref(query);
 }

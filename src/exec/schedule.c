@@ -3,10 +3,12 @@
  *
  * gar_query_advance, on the query role, is called after every event: start, a job's report, room in the stream, cancel.
  * It delivers what is ready, dispatches units within a window, and moves pipelines through their stages. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "exec/exec_priv.h"
+#include "runtime/trace.h"
 
 #define CONTAINER(pointer, type, member) \
     ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
@@ -65,6 +67,36 @@ static void recycle_job(struct gar_query *query, struct gar_job *job)
     query->free_jobs = job;
 }
 
+/* The span of the task that has just run. */
+static void trace_job(const struct gar_job *job)
+{
+    if (!gar_trace_is_on()) {
+        return;
+    }
+    char name[64] = "clean up";
+    struct gar_trace_args args = {.query = gar_profile_id(job->query->profile)};
+    if (job->kind == GAR_JOB_MORSEL) {
+        args.rows = job->rows;
+        size_t used = (size_t)snprintf(name, sizeof name, "%s", job->branch->source->vtable->name);
+        for (int64_t t = 0; t < job->branch->transform_count && used < sizeof name; t++) {
+            used += (size_t)snprintf(name + used, sizeof name - used, " > %s",
+                                     job->branch->transforms[t]->vtable->name);
+        }
+        if (used < sizeof name) {
+            (void)snprintf(name + used, sizeof name - used, " > %s",
+                           job->pipeline->sink->vtable->name);
+        }
+    } else if (job->kind == GAR_JOB_ITEM) {
+        (void)snprintf(name, sizeof name, "%s, step %d", job->pipeline->sink->vtable->name,
+                       (int)job->stage + 1);
+    } else if (job->work.op >= 0) {
+        struct gar_operator_profile seen;
+        (void)gar_profile_read_operator(job->query->profile, job->work.op, &seen);
+        (void)snprintf(name, sizeof name, "%s: %s", seen.name, job->work.is_io ? "IO" : "encode");
+    }
+    gar_trace_span("task", name, job->meter.begin_ns, &args);
+}
+
 static void run_item(struct gar_job *job, int32_t worker)
 {
     struct gar_sink *sink = job->pipeline->sink;
@@ -85,6 +117,7 @@ void gar_job_run(struct gar_job *job, int32_t worker)
         if (job->status >= 0) {
             gar_pipeline_run_morsel(job, worker);
             gar_meter_end(&job->meter);
+            trace_job(job);
         }
         break;
     case GAR_JOB_ITEM:
@@ -93,12 +126,14 @@ void gar_job_run(struct gar_job *job, int32_t worker)
         if (job->status >= 0) {
             run_item(job, worker);
             gar_meter_end(&job->meter);
+            trace_job(job);
         }
         break;
     case GAR_JOB_CALL:
         gar_meter_begin_call(&job->meter, job->work.op);
         job->status = job->work.run(job->work.context, worker, &job->error);
         gar_meter_end_call(&job->meter);
+        trace_job(job);
         break;
     }
 }
@@ -123,6 +158,13 @@ static void submit_job(struct gar_query *query, struct gar_job *job, bool is_io)
 {
     query->in_flight++;
     job->is_running = true;
+    __atomic_store_n(&job->meter.op, GAR_METER_IDLE, __ATOMIC_RELAXED);
+    job->at_work_previous = NULL;
+    job->at_work_next = query->at_work;
+    if (query->at_work != NULL) {
+        query->at_work->at_work_previous = job;
+    }
+    query->at_work = job;
     if (query->is_inline) {
         job->next_free = NULL;
         if (query->run_last != NULL) {
@@ -154,7 +196,16 @@ void gar_job_handle(struct gar_job *job)
 {
     struct gar_query *query = job->query;
     query->in_flight--;
+    query->watchdog.events++;
     job->is_running = false;
+    if (job->at_work_previous != NULL) {
+        job->at_work_previous->at_work_next = job->at_work_next;
+    } else {
+        query->at_work = job->at_work_next;
+    }
+    if (job->at_work_next != NULL) {
+        job->at_work_next->at_work_previous = job->at_work_previous;
+    }
     if (job->status < 0) {
         gar_query_fail(query, job->status, &job->error);
     }
@@ -475,6 +526,7 @@ static void finish(struct gar_query *query) GAR_REQUIRES(gar_query_role)
     }
     gar_cancel_remove_waker(query->cancel, &query->waker);
     gar_loop_stop_timer_on_loop(gar_runtime_loop(query->runtime), &query->deadline);
+    gar_watchdog_stop(query);
     gar_runtime_leave(query->runtime); /* whoever sees the end finds the query gone */
     gar_stream_end(query->stream, query->status, query->is_failed ? &query->error : NULL);
     query->stream = NULL;

@@ -6,6 +6,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -97,6 +98,13 @@ const void *gar_thread_self(void)
     static _Thread_local char name;
     const struct gar_simulation *simulation = gar_simulation();
     return GAR_UNLIKELY(simulation != NULL) ? simulation->self() : &name;
+}
+
+void gar_thread_name(char *out, int64_t out_bytes)
+{
+    char name[16] = "";
+    (void)pthread_getname_np(pthread_self(), name, sizeof name);
+    (void)snprintf(out, (size_t)out_bytes, "%s", name);
 }
 
 int64_t gar_thread_id(void)

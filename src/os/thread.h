@@ -42,6 +42,8 @@ bool gar_thread_is_self(const struct gar_thread *thread);
 const void *gar_thread_self(void);
 /* The kernel's number of the calling thread. */
 int64_t gar_thread_id(void);
+/* The calling thread's name, at most 15 bytes. */
+void gar_thread_name(char *out, int64_t out_bytes);
 void gar_thread_yield(void);
 
 /* Tell the CPU that this is a spin loop. */

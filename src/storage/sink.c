@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "os/file.h"
+#include "runtime/activity.h"
 #include "storage/paths.h"
 #include "storage/temporary.h"
 
@@ -144,7 +145,10 @@ void gar_sink_free(struct gar_sink *sink)
 enum gar_status gar_sink_write(struct gar_sink *sink, const void *data, int64_t bytes,
                                struct gar_error *err)
 {
-    GAR_TRY(gar_file_write(sink->fd, sink->path, data, bytes, err));
+    gar_activity_begin(GAR_ACTIVITY_WRITE, sink->path, sink->bytes, bytes);
+    const enum gar_status status = gar_file_write(sink->fd, sink->path, data, bytes, err);
+    gar_activity_end();
+    GAR_TRY(status);
     sink->bytes += bytes;
     return GAR_OK;
 }

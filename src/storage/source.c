@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "runtime/activity.h"
 #include "storage/paths.h"
 #include "storage/temporary.h"
 
@@ -228,12 +229,17 @@ enum gar_status gar_source_read_at(struct gar_source *source, void *out, int64_t
     *out_read = 0;
     GAR_CANCEL_CHECK(cancel, err);
     if (!source->is_stream) {
-        return read_file(source, out, bytes, offset, out_read, err);
+        gar_activity_begin(GAR_ACTIVITY_READ, source->path, offset, bytes);
+        const enum gar_status status = read_file(source, out, bytes, offset, out_read, err);
+        gar_activity_end();
+        return status;
     }
     if (atomic_flag_test_and_set_explicit(&source->busy, memory_order_acquire)) {
         return gar_error_set(err, GAR_ERR_IO, "%s is being read by another query", source->path);
     }
+    gar_activity_begin(GAR_ACTIVITY_READ, source->path, offset, bytes);
     const enum gar_status status = read_stream(source, out, bytes, offset, cancel, out_read, err);
+    gar_activity_end();
     atomic_flag_clear_explicit(&source->busy, memory_order_release);
     return status;
 }
