@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The watchdog of a query in the pools: a timer of the loop that looks whether anything has moved.
  *
- * Moved means: a job reported back, or an operator gave or took a batch. A query that waits for its consumer is not at fault: that is
- * said once, at a lower level, and the timer rests until the query is called again, so that idle iterators wake nobody. */
+ * Moved means: a job reported back, or an operator gave or took a batch. A query that waits for its consumer is not at
+ * fault: that is said once, at a lower level, and the timer rests until the query is called again, so that idle iterators
+ * wake nobody. */
 #include <stdio.h>
 #include <string.h>
 
