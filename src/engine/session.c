@@ -12,8 +12,10 @@
 #include "os/fork.h"
 #include "os/mutex.h"
 #include "runtime/trace.h"
+#include "storage/file_cache.h"
 
 #define DEFAULT_MORSEL_ROWS 131072
+#define FOOTER_CACHE_BYTES  ((int64_t)16 << 20)
 #define NICE_MIN            (-20)
 #define NICE_MAX            19
 #define DEFAULT_WATCHDOG_MS 30000
@@ -276,12 +278,27 @@ static void free_session(struct gar_session *session)
     gar_free(session);
 }
 
+/* The cache of footers is the process's: GAR_FOOTER_CACHE=bytes, 0 for none. */
+static enum gar_status set_footer_cache(struct gar_error *err)
+{
+    int64_t bytes = 0;
+    GAR_TRY(env_number("GAR_FOOTER_CACHE", FOOTER_CACHE_BYTES, &bytes, err));
+    if (bytes < 0) {
+        return gar_error_set(err, GAR_ERR_VALUE,
+                             "environment variable GAR_FOOTER_CACHE must not be negative, got %lld",
+                             (long long)bytes);
+    }
+    gar_file_cache_set_limit(bytes);
+    return GAR_OK;
+}
+
 enum gar_status gar_session_new(const struct gar_settings *settings, struct gar_session **out,
                                 struct gar_error *err)
 {
     struct gar_settings full;
     gar_zone_loader_install();
     gar_settings_init(&full);
+    GAR_TRY(set_footer_cache(err));
     GAR_TRY(settings_from_environment(&full, err));
     gar_options_take(&full, sizeof full, settings);
     GAR_TRY(check_settings(&full, err));

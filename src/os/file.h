@@ -25,6 +25,7 @@ struct gar_file_info {
     enum gar_file_kind kind;
     int64_t bytes;       /* regular files */
     int64_t modified_ns; /* since 1970-01-01 UTC */
+    int64_t changed_ns;  /* the same, but of anything, and set by the kernel alone */
     uint64_t device;
     uint64_t inode;
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "storage/file_cache.h"
 #include "storage/paths.h"
 
 static enum gar_status read_exactly(struct gar_source *source, struct gar_buffer *buffer,
@@ -62,6 +63,30 @@ static enum gar_status read_footer(struct gar_source *source, struct gar_cancel 
     return status;
 }
 
+static void ref_footer(void *value)
+{
+    (void)gar_parquet_file_ref(value);
+}
+
+static void unref_footer(void *value)
+{
+    gar_parquet_file_unref(value);
+}
+
+/* The footer as it was parsed before, or anew. */
+static enum gar_status find_footer(struct gar_source *source, struct gar_cancel *cancel,
+                                   struct gar_parquet_file **out, struct gar_error *err)
+{
+    static const struct gar_file_cache_kind footers = {ref_footer, unref_footer};
+    *out = gar_file_cache_find(&footers, source);
+    if (*out != NULL) {
+        return GAR_OK;
+    }
+    GAR_TRY(read_footer(source, cancel, out, err));
+    gar_file_cache_add(&footers, source, *out, gar_parquet_file_memory(*out));
+    return GAR_OK;
+}
+
 /* An endless or wrong stream shall not be copied before anybody looks at it. */
 static enum gar_status check_stream(struct gar_source *source, struct gar_cancel *cancel,
                                     struct gar_error *err)
@@ -97,7 +122,7 @@ static enum gar_status open_input(const char *path, struct gar_cancel *cancel,
     gar_source_unref(source);
     GAR_TRY(status);
     out->id = gar_source_id_of(seekable);
-    status = read_footer(seekable, cancel, &out->file, err);
+    status = find_footer(seekable, cancel, &out->file, err);
     if (status < 0) {
         gar_error_prefix(err, "%s: ", out->path);
     }

@@ -149,6 +149,11 @@ struct gar_source_id gar_source_id_of(const struct gar_source *source)
     return id_of(&source->info);
 }
 
+int64_t gar_source_changed_ns(const struct gar_source *source)
+{
+    return source->info.changed_ns;
+}
+
 static enum gar_status read_file(struct gar_source *source, void *out, int64_t bytes,
                                  int64_t offset, int64_t *out_read, struct gar_error *err)
 {
@@ -260,6 +265,14 @@ enum gar_status gar_source_check(const struct gar_source *source, struct gar_err
         return gar_error_set(err, GAR_ERR_IO, "file '%s' changed while it was read", source->path);
     }
     return GAR_OK;
+}
+
+bool gar_source_is_unchanged(const struct gar_source *source)
+{
+    struct gar_file_info now;
+    return gar_file_stat_fd(source->fd, source->path, &now, NULL) >= 0 &&
+           now.bytes == source->info.bytes && now.modified_ns == source->info.modified_ns &&
+           now.changed_ns == source->info.changed_ns;
 }
 
 void gar_source_advise(const struct gar_source *source, int64_t offset, int64_t bytes)

@@ -35,6 +35,8 @@ const char *gar_source_path(const struct gar_source *source);
 int64_t gar_source_bytes(const struct gar_source *source);
 bool gar_source_is_stream(const struct gar_source *source);
 struct gar_source_id gar_source_id_of(const struct gar_source *source);
+/* When anything of the file (content, name, owner) was changed last, by the kernel's clock. */
+int64_t gar_source_changed_ns(const struct gar_source *source);
 
 /* Fill `out` from `offset` on; fewer than `bytes` (*out_read) only at the end. A file ends where it ended when it
  * was opened. A stream gives its kept start again; behind that only the next bytes in order.
@@ -47,6 +49,8 @@ GAR_MUST_USE enum gar_status gar_source_read_at(struct gar_source *source, void 
  * not. Streams always are. */
 GAR_MUST_USE enum gar_status gar_source_check(const struct gar_source *source,
                                               struct gar_error *err);
+/* The same, of anything (content, name, owner), as an answer. Blocks. */
+bool gar_source_is_unchanged(const struct gar_source *source);
 /* Hint that [offset, offset + bytes) is wanted soon. */
 void gar_source_advise(const struct gar_source *source, int64_t offset, int64_t bytes);
 

@@ -39,6 +39,8 @@ FOREIGN = ("pyarrow", "duckdb", "polars", "pandas")
 FOREIGN_THREADS = ("jemalloc", "tokio", "polars", "rayon", "mimalloc")
 
 os.environ.setdefault("POLARS_MAX_THREADS", "2")
+# What is kept on purpose would be a difference to the census; test_rows.py tests it in a process of its own.
+os.environ["GAR_FOOTER_CACHE"] = "0"
 
 import gar  # noqa: E402 (the environment comes first)
 

@@ -3,6 +3,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -190,3 +192,35 @@ def test_division_rounds_down_and_remainder_keeps_the_sign(kind):
     assert [int(q) for q in result["q"]] == [2, -3, -3, 2]
     assert [int(r) for r in result["r"]] == [1, -1, 1, -1]
     assert frame.where("a // b = -3 and a % b in (1, -1)").count_rows() == 2
+
+
+FOOTERS = """
+import os, sys, time, gar, pyarrow as pa, pyarrow.parquet as pq
+path = sys.argv[1]
+def write(value):
+    pq.write_table(pa.table({"k": [value] * 100}), path, compression="none", use_dictionary=False)
+write(1)
+time.sleep(2.2)
+first = os.stat(path)
+for _ in range(3):
+    assert gar.read_parquet(path).sum("k").to_pydict() == {"k": [100]}
+    assert gar.read_parquet(path).where("k > 1").count_rows() == 0
+write(7)
+os.utime(path, ns=(first.st_atime_ns, first.st_mtime_ns))
+second = os.stat(path)
+assert (first.st_size, first.st_mtime_ns) == (second.st_size, second.st_mtime_ns)
+assert gar.read_parquet(path).where("k > 1").count_rows() == 100
+assert gar.read_parquet(path).sum("k").to_pydict() == {"k": [700]}
+"""
+
+
+def test_kept_footers_follow_the_file(tmp_path):
+    """Statistics of an older file would prune the newer one, though its size and time of content are the same."""
+    environment = {**os.environ, "GAR_FOOTER_CACHE": "1000000"}
+    done = subprocess.run(
+        [sys.executable, "-c", FOOTERS, str(tmp_path / "a.parquet")],
+        env=environment,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()

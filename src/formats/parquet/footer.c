@@ -874,6 +874,14 @@ struct gar_parquet_file *gar_parquet_file_ref(struct gar_parquet_file *file)
     return file;
 }
 
+int64_t gar_parquet_file_memory(const struct gar_parquet_file *file)
+{
+    return (int64_t)sizeof *file + file->store->arena.total_bytes +
+           file->row_group_count * (int64_t)sizeof *file->row_groups +
+           file->metadata_count * (int64_t)sizeof *file->metadata +
+           file->schema->count * 2 * (int64_t)sizeof *file->schema->fields;
+}
+
 void gar_parquet_file_unref(struct gar_parquet_file *file)
 {
     if (file == NULL || __atomic_sub_fetch(&file->refs, 1, __ATOMIC_ACQ_REL) != 0) {

@@ -129,6 +129,8 @@ GAR_MUST_USE enum gar_status gar_parquet_file_parse(const uint8_t *tail, int64_t
                                                     struct gar_parquet_file **out,
                                                     struct gar_error *err);
 struct gar_parquet_file *gar_parquet_file_ref(struct gar_parquet_file *file);
+/* Bytes that it holds, about. */
+int64_t gar_parquet_file_memory(const struct gar_parquet_file *file);
 void gar_parquet_file_unref(struct gar_parquet_file *file);
 
 /* GAR_ERR_UNSUPPORTED naming the column and why, unless the column can be read. */
