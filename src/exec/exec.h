@@ -15,13 +15,16 @@ struct gar_exec_options {
     struct gar_cancel *cancel;   /* a reference is taken; NULL: the query makes its own */
     int64_t morsel_rows;         /* default_morsel_size; >= 1 */
     bool maintain_order;
-    bool allow_inline;      /* small work on the caller's thread */
-    bool flat_result;       /* no dictionaries, no constants: flattened on the compute threads */
+    bool allow_inline; /* small work on the caller's thread */
+    bool is_greedy;    /* the consumer takes everything at once: no slow start, large batches */
+    bool flat_result;  /* no dictionaries, no constants: flattened on the compute threads */
     int64_t stream_batches; /* bound of the result stream, 0: default; INT64_MAX: none */
     int64_t stream_bytes;
     int64_t watchdog_ns; /* without a move for so long the query says what it waits for; 0: never */
     struct gar_profile
         *profile; /* a new one; a reference is taken; NULL: the query makes its own */
+    int64_t
+        hand_over_rows; /* for tests: inline work of so many rows moves to the pools; 0: usual */
 };
 
 /* Starts (or, inline, prepares) the optimized plan; batches are gathered (no selection), all of

@@ -52,6 +52,12 @@ struct gar_source_vtable {
     void (*unit_free)(struct gar_source *source, struct gar_source_unit *unit); /* any */
     /* role: stop reading ahead; units that come anyway are dropped. May be NULL. */
     void (*stop)(struct gar_source *source);
+    /* Of a source that reads its units; else both are NULL. park, role: nothing of the source is at work; drop what can
+     * be read again, of the unit (NULL: of what waits inside the source). True: the unit has to be reloaded. reload, IO
+     * pool: read a parked unit again, so that decode goes on where it was. */
+    bool (*park)(struct gar_source *source, struct gar_source_unit *unit);
+    enum gar_status (*reload)(struct gar_source *source, struct gar_source_unit *unit,
+                              struct gar_error *err);
     void (*explain)(const struct gar_source *source, struct gar_strbuf *out);
     void (*free)(struct gar_source *source); /* no job of it is under way; may be NULL */
 };
@@ -116,8 +122,10 @@ struct gar_branch {
     struct gar_transform **transforms; /* in the arena; the items are owned by the query */
     int64_t transform_count;
     int64_t transform_capacity;
-    void **worker_states; /* workers x transform_count, made at need by the worker */
-    int32_t op;           /* number of the source in the profile; transforms follow */
+    void **worker_states;        /* workers x transform_count, made at need by the worker */
+    int32_t op;                  /* number of the source in the profile; transforms follow */
+    struct gar_pipeline *before; /* the first of those that make what source gives; they run when
+                                    the branch's turn comes. NULL: none, or they have begun */
 };
 
 enum gar_pipeline_state {
@@ -133,6 +141,18 @@ struct gar_row_range {
     int64_t take; /* rows still wanted, -1: all */
 };
 
+/* How much a pipeline before the result makes in advance: little at first, more the more the consumer has taken. So a
+ * result of which a few rows were read holds little, however large it is. Role only. */
+struct gar_pace {
+    bool is_on;
+    int64_t granted_bytes;   /* that jobs at work may make */
+    int64_t held_bytes;      /* that jobs not at work have made */
+    int64_t delivered_bytes; /* so far */
+    int64_t retired;         /* units so far */
+    int64_t batch_rows;      /* of the next batch of a job */
+    int64_t blocked_ns;      /* since when the consumer has been full; 0: it is not */
+};
+
 struct gar_pipeline {
     struct gar_query *query;
     struct gar_branch *branches; /* in the arena */
@@ -140,8 +160,10 @@ struct gar_pipeline {
     struct gar_sink *sink;      /* owned by the query */
     struct gar_row_range range; /* limit and offset; only before sinks with deliver */
     bool is_ordered;            /* deliver in order */
+    bool is_result;             /* the sink is the result */
     struct gar_pipeline *next;  /* to run after this one */
     int32_t number;             /* from 1, in the profile */
+    struct gar_pipeline *all_next;
 
     /* role */
     enum gar_pipeline_state state;
@@ -152,6 +174,9 @@ struct gar_pipeline {
     int64_t window;        /* most units between head and next */
     struct gar_job **ring; /* window_max items by seq; NULL: none */
     int64_t window_max;
+    int64_t work_rows; /* through the operator that had most, and bytes; of an inline query */
+    int64_t work_bytes;
+    struct gar_pace pace;
     bool is_satisfied; /* enough rows: stop */
     int32_t stage;
     bool is_stage_begun; /* items of this stage are under way */
@@ -193,7 +218,13 @@ struct gar_job {
     int64_t output_capacity;
     int64_t output_next; /* the first that was not delivered */
     int64_t output_bytes;
+    int64_t output_bytes_max; /* it stops for the role at so many */
+    int64_t batch_rows;       /* to decode at once, and bytes of output that it shall come to: */
+    int64_t batch_bytes;      /* batch_rows is adapted; 0: it is not */
+    int64_t work_rows;        /* of the pipeline, in an inline query */
+    int64_t work_bytes;
     bool is_running; /* at work, not in the ring's hands */
+    bool is_parked;  /* the unit has to be reloaded */
     bool is_done;    /* the unit is finished */
     int64_t item;    /* ITEM */
     int32_t stage;
@@ -237,15 +268,25 @@ struct gar_query {
     bool is_ordered;
     bool is_flat; /* the result has FLAT columns only */
     bool is_inline;
-    bool has_write;  /* freeing may do IO */
-    int32_t workers; /* worker numbers: 0 .. workers - 1 */
+    bool is_greedy;         /* the consumer takes all at once: no pace */
+    bool is_handed;         /* began inline, runs in the pools; of the consumer's thread */
+    bool is_on_loop;        /* the loop has begun with it */
+    int64_t hand_over_rows; /* for tests; 0: the usual bounds */
+    bool has_write;         /* freeing may do IO */
+    int32_t workers;        /* worker numbers: 0 .. workers - 1 */
     struct gar_arena arena;
-    struct gar_pipeline *pipelines; /* in the order to run */
+    struct gar_pipeline *pipelines; /* all, in the order in which they were made */
+    struct gar_pipeline **all_tail;
+    struct gar_pipeline *first; /* in the order to run, but for those before a branch */
     struct gar_pipeline **tail;
     struct gar_owned *owned; /* sources, transforms, sinks; newest first */
 
     struct gar_message start_message; /* and everything else that only asks for an advance */
     struct gar_stream_sink *stream;   /* owned; queue queries */
+    struct gar_stream *inner;         /* owned until it is taken over; of the consumer's thread */
+    struct gar_timer idle;            /* parks the query */
+    int64_t idle_ns;                  /* after so long without a consumer */
+    bool is_idle_timed;
 
     /* role */
     struct gar_pipeline *current;
@@ -292,6 +333,12 @@ GAR_MUST_USE enum gar_status gar_query_call(struct gar_query *query, const struc
 enum gar_status gar_query_emit(struct gar_query *query, struct gar_batch *batch,
                                struct gar_error *err);
 
+/* Has an inline query's pipeline outgrown the caller's thread? Any thread. */
+bool gar_query_is_outgrown(const struct gar_query *query, int64_t rows, int64_t bytes);
+/* role: the query, inline until now, runs in the pools: give them what is listed, and widen the window. */
+void gar_query_widen(struct gar_query *query) GAR_REQUIRES(gar_query_role);
+/* role: first in first out; NULL: none is listed. */
+struct gar_job *gar_query_take_job(struct gar_query *query) GAR_REQUIRES(gar_query_role);
 /* What pipelines, operators and sinks hold. No job is at work. */
 void gar_query_free_parts(struct gar_query *query);
 /* Threads: any. */
@@ -305,6 +352,8 @@ void gar_job_handle(struct gar_job *job) GAR_REQUIRES(gar_query_role);
 void gar_watchdog_wake(struct gar_query *query) GAR_REQUIRES(gar_query_role);
 void gar_watchdog_stop(struct gar_query *query) GAR_REQUIRES(gar_query_role);
 
+/* Jobs kept for later. */
+void gar_query_free_idle_jobs(struct gar_query *query);
 /* Frees what it holds but its unit. */
 void gar_job_free(struct gar_job *job);
 
@@ -314,7 +363,9 @@ void gar_pipeline_run_morsel(struct gar_job *job, int32_t worker);
 /* Places for the worker states of all branches. */
 GAR_MUST_USE enum gar_status gar_pipeline_make_workers(struct gar_pipeline *pipeline,
                                                        int32_t workers, struct gar_error *err);
-/* Worker states of all branches; no job is at work. */
+/* Worker states of all branches, which are made again at need; no job is at work. */
+void gar_pipeline_drop_workers(struct gar_pipeline *pipeline, int32_t workers);
+/* The same, and their places. */
 void gar_pipeline_free_workers(struct gar_pipeline *pipeline, int32_t workers);
 
 /* ---- lowering ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many queries at once from several threads on shared pools: read to the end, dropped after some batches, cancelled by
- * another thread. Run under ThreadSanitizer. */
+ * another thread; some begin on the caller's thread and move to the pools. Run under ThreadSanitizer. */
 #include "exec/exec.h"
 
 #include <pthread.h>
@@ -201,6 +201,8 @@ static void run_query(struct caller *caller)
         .cancel = cancel,
         .morsel_rows = morsels[next_random(&caller->random_state) % 3],
         .maintain_order = next_random(&caller->random_state) % 2 == 0,
+        .allow_inline = next_random(&caller->random_state) % 3 == 0,
+        .hand_over_rows = 1 + (int64_t)(next_random(&caller->random_state) % 30000),
         .stream_batches = 2};
     enum gar_status status = gar_exec_start(known->plan, &options, &stream, NULL);
     int64_t rows = 0;

@@ -94,6 +94,8 @@ static enum gar_status end_chain(struct gar_query *query, const struct chain *ch
     pipeline->is_ordered = query->is_ordered;
     *query->tail = pipeline;
     query->tail = &pipeline->next;
+    *query->all_tail = pipeline;
+    query->all_tail = &pipeline->all_next;
     return GAR_OK;
 }
 
@@ -265,8 +267,15 @@ static enum gar_status lower_concat(struct gar_query *query, const struct gar_pl
     *chain = (struct chain){.range = all_rows};
     for (int64_t i = 0; i < plan->input_count; i++) {
         struct chain input;
+        struct gar_pipeline **place = query->tail;
         GAR_TRY(lower(query, plan->inputs[i], is_dry, &input, err));
         GAR_TRY(cut_chain(query, &input, err));
+        /* Pipelines that make the input run when its turn comes, if it comes. */
+        if (*place != NULL) {
+            input.branches[0].before = *place;
+            *place = NULL;
+            query->tail = place;
+        }
         for (int64_t b = 0; b < input.count; b++) {
             GAR_TRY(add_branch(query, chain, &input.branches[b], err));
         }
@@ -326,5 +335,10 @@ enum gar_status gar_query_lower(struct gar_query *query, const struct gar_plan *
     GAR_TRY(lower(query, plan, is_dry, &chain, err));
     GAR_TRY(gar_result_sink_new(query, &sink, err));
     GAR_TRY(end_chain(query, &chain, sink, err));
+    struct gar_pipeline *last = query->first;
+    while (last->next != NULL) {
+        last = last->next;
+    }
+    last->is_result = true;
     return gar_profile_describe(query->profile, query, err);
 }

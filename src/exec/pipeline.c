@@ -11,10 +11,11 @@
 
 enum {
     OUTPUT_BATCH_ROWS = 65536, /* rows of a batch that goes to a consumer */
-    OUTPUTS_MAX = 8,           /* batches, or bytes, that a job makes before it waits */
-    OUTPUT_BYTES_MAX = 8 << 20,
-    LIMIT_ROWS_MIN = 1024, /* with a limit: rows to begin with */
-    SMALL_ROWS = 1024,     /* smaller outputs are joined */
+    OUTPUTS_MAX = 8,           /* batches that a job makes before it waits */
+    COMPACT_BYTES = 1 << 20,   /* text of smaller batches is copied from where it lies sparsely */
+    BATCH_ROWS_MIN = 256,      /* where rows are adapted to a number of bytes */
+    LIMIT_ROWS_MIN = 1024,     /* with a limit: rows to begin with */
+    SMALL_ROWS = 1024,         /* smaller outputs are joined */
 };
 
 enum gar_status gar_pipeline_make_workers(struct gar_pipeline *pipeline, int32_t workers,
@@ -31,7 +32,7 @@ enum gar_status gar_pipeline_make_workers(struct gar_pipeline *pipeline, int32_t
     return GAR_OK;
 }
 
-void gar_pipeline_free_workers(struct gar_pipeline *pipeline, int32_t workers)
+void gar_pipeline_drop_workers(struct gar_pipeline *pipeline, int32_t workers)
 {
     for (int64_t b = 0; b < pipeline->branch_count; b++) {
         struct gar_branch *branch = &pipeline->branches[b];
@@ -40,10 +41,18 @@ void gar_pipeline_free_workers(struct gar_pipeline *pipeline, int32_t workers)
             if (branch->worker_states[i] != NULL) {
                 struct gar_transform *transform = branch->transforms[i % branch->transform_count];
                 transform->vtable->worker_free(transform, branch->worker_states[i]);
+                branch->worker_states[i] = NULL;
             }
         }
-        gar_free(branch->worker_states);
-        branch->worker_states = NULL;
+    }
+}
+
+void gar_pipeline_free_workers(struct gar_pipeline *pipeline, int32_t workers)
+{
+    gar_pipeline_drop_workers(pipeline, workers);
+    for (int64_t b = 0; b < pipeline->branch_count; b++) {
+        gar_free(pipeline->branches[b].worker_states);
+        pipeline->branches[b].worker_states = NULL;
     }
 }
 
@@ -113,9 +122,9 @@ static enum gar_status change_columns(struct gar_batch *batch, column_change_fn 
     return status;
 }
 
-/* Gather the batch (moved); flat where the result shall be. */
+/* Gather the batch (moved); flat where the result shall be. is_compact: no text may hold much more than its rows. */
 static enum gar_status gather_batch(const struct gar_job *job, struct gar_batch *batch,
-                                    struct gar_batch **out, struct gar_error *err)
+                                    bool is_compact, struct gar_batch **out, struct gar_error *err)
 {
     struct gar_memory *memory = job->pipeline->sink->memory;
     struct gar_batch *gathered = batch;
@@ -129,10 +138,23 @@ static enum gar_status gather_batch(const struct gar_job *job, struct gar_batch 
         GAR_TRY(status);
     }
     if (job->query->is_flat) {
-        return change_columns(gathered, gar_column_flatten, memory, out, err);
+        GAR_TRY(change_columns(gathered, gar_column_flatten, memory, &gathered, err));
+    }
+    if (is_compact) {
+        return change_columns(gathered, compact_text, memory, out, err);
     }
     *out = gathered;
     return GAR_OK;
+}
+
+/* The next batch shall come nearer to the bytes aimed at. */
+static void adapt_rows(struct gar_job *job, int64_t bytes)
+{
+    if (bytes * 2 <= job->batch_bytes) {
+        job->batch_rows = gar_min_i64(job->batch_rows * 2, OUTPUT_BATCH_ROWS);
+    } else if (bytes > 2 * job->batch_bytes) {
+        job->batch_rows = gar_max_i64(job->batch_rows / 2, BATCH_ROWS_MIN);
+    }
 }
 
 /* Join a small batch to the small one before it (both moved into the latter's place). */
@@ -157,10 +179,18 @@ static enum gar_status keep_output(struct gar_job *job, struct gar_batch *batch,
                                    struct gar_error *err)
 {
     struct gar_batch *gathered = NULL;
-    GAR_TRY(gather_batch(job, batch, &gathered, err));
-    if (job->output_count > job->output_next && gathered->rows < SMALL_ROWS) {
+    const bool is_paced = job->batch_bytes > 0;
+    GAR_TRY(gather_batch(job, batch, is_paced && job->batch_bytes < COMPACT_BYTES, &gathered, err));
+    const int64_t bytes = gar_profile_batch_bytes(gathered);
+    if (is_paced) {
+        adapt_rows(job, bytes);
+    }
+    const bool is_small =
+        gathered->rows < SMALL_ROWS && !(is_paced && bytes > job->batch_bytes / 2);
+    if (job->output_count > job->output_next && is_small) {
         const int64_t together = job->outputs[job->output_count - 1]->rows + gathered->rows;
         if (together <= job->query->morsel_rows && together <= SMALL_ROWS * 4) {
+            job->output_bytes += bytes;
             return join_outputs(job, gathered, err);
         }
     }
@@ -172,7 +202,7 @@ static enum gar_status keep_output(struct gar_job *job, struct gar_batch *batch,
         return status;
     }
     job->outputs[job->output_count++] = gathered;
-    job->output_bytes += gar_batch_bytes(gathered);
+    job->output_bytes += bytes;
     return GAR_OK;
 }
 
@@ -180,8 +210,9 @@ static int64_t decode_rows(const struct gar_job *job)
 {
     const struct gar_query *query = job->query;
     const bool is_kept = job->pipeline->sink->vtable->push == NULL;
-    int64_t rows =
-        gar_min_i64(query->morsel_rows, is_kept ? OUTPUT_BATCH_ROWS : GAR_EXEC_BATCH_ROWS);
+    int64_t rows = gar_min_i64(query->morsel_rows, !is_kept               ? GAR_EXEC_BATCH_ROWS
+                                                   : job->batch_bytes > 0 ? job->batch_rows
+                                                                          : OUTPUT_BATCH_ROWS);
     if (job->rows_max >= 0) {
         rows = gar_min_i64(rows, gar_max_i64(job->rows_max, LIMIT_ROWS_MIN));
     }
@@ -226,8 +257,13 @@ static enum gar_status step(struct gar_job *job, int32_t worker, struct gar_erro
         gar_batch_unref(batch);
         return GAR_OK;
     }
+    const int64_t rows = batch->selected;
+    if (job->query->is_inline) {
+        job->work_bytes += gar_profile_batch_bytes(batch);
+    }
     struct gar_batch *out = NULL;
     GAR_TRY(transform_batch(job, worker, batch, &out, err));
+    job->work_rows += gar_max_i64(rows, out != NULL ? out->selected : 0);
     if (out == NULL) {
         return GAR_OK;
     }
@@ -241,7 +277,8 @@ static enum gar_status step(struct gar_job *job, int32_t worker, struct gar_erro
 void gar_pipeline_run_morsel(struct gar_job *job, int32_t worker)
 {
     struct gar_pipeline *pipeline = job->pipeline;
-    while (job->output_count < OUTPUTS_MAX && job->output_bytes < OUTPUT_BYTES_MAX) {
+    const struct gar_query *query = job->query;
+    while (job->output_count < OUTPUTS_MAX && job->output_bytes < job->output_bytes_max) {
         const bool is_enough = job->rows_max >= 0 && job->rows >= job->rows_max;
         if (is_enough || __atomic_load_n(&pipeline->stop, __ATOMIC_RELAXED) != 0) {
             job->is_done = true;
@@ -260,6 +297,9 @@ void gar_pipeline_run_morsel(struct gar_job *job, int32_t worker)
             /* Its worker's state may be half made: the worker must not take another morsel of this pipeline, not even
              * before the role hears of the failure. */
             __atomic_store_n(&pipeline->stop, 1, __ATOMIC_RELAXED);
+            return;
+        }
+        if (query->is_inline && gar_query_is_outgrown(query, job->work_rows, job->work_bytes)) {
             return;
         }
     }

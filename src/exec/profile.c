@@ -221,7 +221,7 @@ static struct gar_worker_counts *counts_of(struct gar_profile *profile, int32_t 
 static int32_t count_ops(const struct gar_query *query)
 {
     int32_t count = 0;
-    for (const struct gar_pipeline *p = query->pipelines; p != NULL; p = p->next) {
+    for (const struct gar_pipeline *p = query->pipelines; p != NULL; p = p->all_next) {
         for (int64_t b = 0; b < p->branch_count; b++) {
             count += 1 + (int32_t)p->branches[b].transform_count;
         }
@@ -252,7 +252,7 @@ static void describe_sink(struct gar_pipeline *p, struct op *op, struct gar_strb
     op->role = GAR_OPERATOR_SINK;
     op->name = sink->vtable->name;
     op->memory = memory_of(sink->memory);
-    op->is_result = p->next == NULL;
+    op->is_result = p->is_result;
     op->branch = 1;
     sink->vtable->explain(sink, texts);
     if (p->range.skip > 0) {
@@ -270,7 +270,7 @@ static void describe_sink(struct gar_pipeline *p, struct op *op, struct gar_strb
 static void describe_ops(struct gar_profile *profile, const struct gar_query *query)
 {
     int32_t op = 0;
-    for (struct gar_pipeline *p = query->pipelines; p != NULL; p = p->next) {
+    for (struct gar_pipeline *p = query->pipelines; p != NULL; p = p->all_next) {
         p->number = ++profile->pipeline_count;
         for (int64_t b = 0; b < p->branch_count; b++) {
             struct gar_branch *branch = &p->branches[b];

@@ -3,7 +3,9 @@
  *
  * 1. gar_exec_start lowers the plan and decides where it runs: small work on the caller's thread (inline), other work in
  *    the pools under the query loop. Both run the same code; they differ in two places only: where a job is put
- *    (a pool's queue, or the query's own list) and how it reports back (a message, or directly).
+ *    (a pool's queue, or the query's own list) and how it reports back (a message, or directly). When the rows through
+ *    an operator of an inline query turn out to be many, the query is handed over, once and for good: between two jobs
+ *    the caller gives the role to the loop, which takes over the list; the caller's stream goes on with a queue.
  * 2. gar_query_advance (schedule.c), on the query role, is called after every event: start, a job's report, room in the
  *    stream, cancel.
  * 3. When the last pipeline is done, or after the first failure, and no job is at work any more, everything is
@@ -17,9 +19,11 @@
 enum {
     INLINE_ROWS = 50000,
     INLINE_BYTES = 1 << 20,
-    WIDE_BYTES = 8 << 20, /* few rows, but large ones: not inline */
-    NARROW_ROWS = 200000, /* few bytes, but many rows: not inline */
-    INTERRUPT_JOBS = 64,  /* inline: look at the caller's signals once in so many jobs */
+    WIDE_BYTES = 8 << 20,   /* few rows, but large ones: not inline */
+    NARROW_ROWS = 200000,   /* few bytes, but many rows: not inline */
+    HAND_OVER_FACTOR = 2,   /* an estimate may be wrong by so much before an inline query moves */
+    STREAM_BYTES = 4 << 20, /* of batches that wait for the consumer */
+    INTERRUPT_JOBS = 64,    /* inline: look at the caller's signals once in so many jobs */
 };
 
 #define CONTAINER(pointer, type, member) \
@@ -65,7 +69,7 @@ enum gar_status gar_query_own(struct gar_query *query, void *object,
 /* What pipelines, operators and sinks hold. No job is at work. */
 void gar_query_free_parts(struct gar_query *query)
 {
-    for (struct gar_pipeline *p = query->pipelines; p != NULL; p = p->next) {
+    for (struct gar_pipeline *p = query->pipelines; p != NULL; p = p->all_next) {
         for (int64_t seq = p->seq_head; p->ring != NULL && seq < p->seq_next; seq++) {
             struct gar_job *job = p->ring[seq % p->window_max];
             if (job != NULL) {
@@ -79,27 +83,34 @@ void gar_query_free_parts(struct gar_query *query)
         p->ring = NULL;
         gar_pipeline_free_workers(p, query->workers);
     }
-    query->pipelines = NULL;
+    query->pipelines = query->first = query->current = NULL;
     while (query->owned != NULL) {
         struct gar_owned *owned = query->owned;
         query->owned = owned->next;
         owned->free(owned->object);
     }
-    while (query->free_jobs != NULL) {
-        struct gar_job *job = query->free_jobs;
-        query->free_jobs = job->next_free;
-        gar_job_free(job);
-    }
+    gar_query_free_idle_jobs(query);
     gar_arena_destroy(&query->arena);
+}
+
+/* Few rows, or few bytes; -1: unknown. */
+static bool is_small(int64_t rows, int64_t bytes, int64_t factor)
+{
+    const bool few_rows = rows >= 0 && rows <= factor * INLINE_ROWS && bytes <= factor * WIDE_BYTES;
+    const bool few_bytes =
+        bytes >= 0 && bytes <= factor * INLINE_BYTES && rows <= factor * NARROW_ROWS;
+    return few_rows || few_bytes;
 }
 
 static bool fits_inline(const struct gar_plan *plan)
 {
-    const int64_t rows = gar_plan_source_rows(plan);
-    const int64_t bytes = gar_plan_source_bytes(plan);
-    const bool few_rows = rows >= 0 && rows <= INLINE_ROWS && bytes <= WIDE_BYTES;
-    const bool few_bytes = bytes >= 0 && bytes <= INLINE_BYTES && rows <= NARROW_ROWS;
-    return few_rows || few_bytes;
+    return is_small(gar_plan_source_rows(plan), gar_plan_source_bytes(plan), 1);
+}
+
+bool gar_query_is_outgrown(const struct gar_query *query, int64_t rows, int64_t bytes)
+{
+    return query->hand_over_rows > 0 ? rows >= query->hand_over_rows
+                                     : !is_small(rows, bytes, HAND_OVER_FACTOR);
 }
 
 static enum gar_status new_query(const struct gar_plan *plan,
@@ -119,8 +130,11 @@ static enum gar_status new_query(const struct gar_plan *plan,
     query->is_flat = options->flat_result;
     query->watchdog.limit_ns = options->watchdog_ns;
     query->is_inline = options->allow_inline && fits_inline(plan);
-    query->workers = 1;
-    query->tail = &query->pipelines;
+    query->is_greedy = options->is_greedy || options->stream_batches == INT64_MAX;
+    query->hand_over_rows = options->hand_over_rows;
+    query->workers = gar_pool_workers(gar_runtime_compute(query->runtime));
+    query->all_tail = &query->pipelines;
+    query->tail = &query->first;
     enum gar_status status = GAR_OK;
     if (options->cancel != NULL) {
         query->cancel = gar_cancel_ref(options->cancel);
@@ -146,8 +160,9 @@ static void on_advance_message(struct gar_message *message, struct gar_loop *loo
 {
     struct gar_query *query = CONTAINER(message, struct gar_query, start_message);
     gar_query_role_assert();
-    if (!query->is_started) {
-        query->is_started = true;
+    if (!query->is_on_loop) {
+        query->is_on_loop = true;
+        gar_query_widen(query);
         if (query->cancel->deadline_ns != INT64_MAX) {
             gar_loop_start_timer_on_loop(loop, &query->deadline, query->cancel->deadline_ns);
         }
@@ -194,15 +209,19 @@ static void on_stream_release(void *context)
     gar_query_unref((struct gar_query *)context);
 }
 
-static enum gar_status start_in_pools(struct gar_query *query,
-                                      const struct gar_exec_options *options,
-                                      struct gar_stream **out, struct gar_error *err)
+/* Give the query to the loop; nothing of it may be touched by this thread afterwards but what belongs to the consumer.
+ * On failure nothing has happened. */
+static enum gar_status give_to_loop(struct gar_query *query, int64_t stream_batches,
+                                    int64_t stream_bytes, struct gar_stream **out,
+                                    struct gar_error *err)
 {
     static const struct gar_stream_producer producer = {
         .on_room = on_stream_room, .on_cancel = on_stream_cancel, .release = on_stream_release};
     const struct gar_stream_options stream = {.schema = query->schema,
-                                              .max_batches = options->stream_batches,
-                                              .max_bytes = options->stream_bytes,
+                                              .max_batches = stream_batches,
+                                              .max_bytes = stream_bytes > 0   ? stream_bytes
+                                                           : query->is_greedy ? 0
+                                                                              : STREAM_BYTES,
                                               .producer = &producer,
                                               .context = query};
     GAR_TRY(gar_runtime_enter(query->runtime, err));
@@ -211,7 +230,7 @@ static enum gar_status start_in_pools(struct gar_query *query,
         gar_runtime_leave(query->runtime);
         return status;
     }
-    query->current = query->pipelines;
+    query->is_inline = false;
     query->start_message.handle = on_advance_message;
     query->deadline.fire = on_deadline;
     query->waker.wake = on_cancelled;
@@ -254,16 +273,28 @@ static bool take_ready(struct gar_query *query, struct gar_batch **out) GAR_REQU
     return true;
 }
 
-static struct gar_job *take_job(struct gar_query *query) GAR_REQUIRES(gar_query_role)
+/* Between two jobs; all results so far are taken. */
+static enum gar_status hand_over(struct gar_query *query, struct gar_error *err)
+    GAR_REQUIRES(gar_query_role)
 {
-    struct gar_job *job = query->run_first;
-    if (job != NULL) {
-        query->run_first = job->next_free;
-        if (query->run_first == NULL) {
-            query->run_last = NULL;
-        }
+    GAR_TRY(gar_runtime_start(query->runtime, GAR_RUNTIME_ALL, err));
+    query->is_handed = true;
+    ref_query(query); /* the inner stream's; the outer one keeps its own */
+    const enum gar_status status = give_to_loop(query, 0, 0, &query->inner, err);
+    if (status < 0) {
+        query->is_handed = false; /* nothing has happened */
+        gar_query_unref(query);
+        return status;
     }
-    return job;
+    return GAR_PENDING;
+}
+
+static struct gar_stream *take_over(void *context)
+{
+    struct gar_query *query = (struct gar_query *)context;
+    struct gar_stream *inner = query->inner;
+    query->inner = NULL;
+    return inner;
 }
 
 static enum gar_status next_inline(void *context, const struct gar_interrupt *interrupt,
@@ -273,7 +304,6 @@ static enum gar_status next_inline(void *context, const struct gar_interrupt *in
     gar_query_role_assert();
     if (!query->is_started) {
         query->is_started = true;
-        query->current = query->pipelines;
         gar_query_advance(query);
     }
     for (int64_t jobs = 1;; jobs++) {
@@ -286,11 +316,15 @@ static enum gar_status next_inline(void *context, const struct gar_interrupt *in
             }
             return query->is_failed ? query->status : GAR_EOF;
         }
+        if (!query->is_failed && query->current != NULL &&
+            gar_query_is_outgrown(query, query->current->work_rows, query->current->work_bytes)) {
+            return hand_over(query, err);
+        }
         if (jobs % INTERRUPT_JOBS == 0 && gar_interrupt_check(interrupt)) {
             (void)gar_cancel_request(query->cancel, GAR_CANCEL_INTERRUPT);
         }
         (void)gar_cancel_poll(query->cancel);
-        struct gar_job *job = take_job(query);
+        struct gar_job *job = gar_query_take_job(query);
         if (job != NULL) {
             gar_job_run(job, 0);
             gar_job_handle(job);
@@ -313,8 +347,9 @@ static void release_inline(void *context)
 {
     struct gar_query *query = (struct gar_query *)context;
     gar_query_role_assert();
-    if (!query->is_finished) {
-        for (struct gar_job *job = take_job(query); job != NULL; job = take_job(query)) {
+    if (!query->is_handed && !query->is_finished) {
+        for (struct gar_job *job = gar_query_take_job(query); job != NULL;
+             job = gar_query_take_job(query)) {
             if (job->kind != GAR_JOB_MORSEL) { /* morsels are in their pipeline's ring */
                 if (job->kind == GAR_JOB_CALL) {
                     const struct gar_error none = GAR_ERROR_INIT;
@@ -332,8 +367,10 @@ static void release_inline(void *context)
 static enum gar_status start_inline(struct gar_query *query, struct gar_stream **out,
                                     struct gar_error *err)
 {
-    static const struct gar_stream_source source = {
-        .next = next_inline, .cancel = cancel_inline, .release = release_inline};
+    static const struct gar_stream_source source = {.next = next_inline,
+                                                    .cancel = cancel_inline,
+                                                    .release = release_inline,
+                                                    .take_over = take_over};
     return gar_stream_new_inline(query->schema, &source, query, out, err);
 }
 
@@ -346,8 +383,10 @@ static enum gar_status start_query(struct gar_query *query, const struct gar_pla
         query->workers = gar_pool_workers(gar_runtime_compute(query->runtime));
     }
     GAR_TRY(gar_query_lower(query, plan, false, err));
-    return query->is_inline ? start_inline(query, out, err)
-                            : start_in_pools(query, options, out, err);
+    query->current = query->first;
+    return query->is_inline
+               ? start_inline(query, out, err)
+               : give_to_loop(query, options->stream_batches, options->stream_bytes, out, err);
 }
 
 enum gar_status gar_exec_start(const struct gar_plan *plan, const struct gar_exec_options *options,
@@ -371,9 +410,6 @@ enum gar_status gar_exec_explain(const struct gar_plan *plan,
 {
     struct gar_query *query = NULL;
     GAR_TRY(new_query(plan, options, &query, err));
-    if (!query->is_inline) {
-        query->workers = gar_pool_workers(gar_runtime_compute(query->runtime));
-    }
     enum gar_status status = gar_query_lower(query, plan, true, err);
     if (status >= 0) {
         gar_profile_print(query->profile, false, out);

@@ -8,10 +8,24 @@
 
 #include "base/alloc.h"
 #include "exec/exec_priv.h"
+#include "os/clock.h"
 #include "runtime/trace.h"
 
 #define CONTAINER(pointer, type, member) \
     ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+enum {
+    OUTPUT_BYTES_MAX = 8 << 20, /* that a job makes before it waits */
+    BATCH_ROWS_FIRST = 1024,
+    BATCH_BYTES_MIN = 64 << 10, /* pace: a batch at first */
+    BATCH_BYTES_MAX = 4 << 20,
+    BUDGET_MIN = 512 << 10, /* pace: what all jobs may hold at first */
+    BUDGET_SHIFT_MAX = 12,
+    IDLE_NS = 100 * 1000 * 1000, /* without a consumer, before a query is parked */
+    WINDOW_BYTES = 1 << 20,      /* pace: so much delivered for one unit more at once */
+};
+
+#define IDLE_NS_MAX (INT64_C(10) * 1000 * 1000 * 1000)
 
 static void advance(struct gar_query *query) GAR_REQUIRES(gar_query_role);
 
@@ -58,6 +72,27 @@ static enum gar_status new_job(struct gar_query *query, enum gar_job_kind kind,
     job->kind = kind;
     *out = job;
     return GAR_OK;
+}
+
+struct gar_job *gar_query_take_job(struct gar_query *query)
+{
+    struct gar_job *job = query->run_first;
+    if (job != NULL) {
+        query->run_first = job->next_free;
+        if (query->run_first == NULL) {
+            query->run_last = NULL;
+        }
+    }
+    return job;
+}
+
+void gar_query_free_idle_jobs(struct gar_query *query)
+{
+    while (query->free_jobs != NULL) {
+        struct gar_job *job = query->free_jobs;
+        query->free_jobs = job->next_free;
+        gar_job_free(job);
+    }
 }
 
 static void recycle_job(struct gar_query *query, struct gar_job *job)
@@ -153,8 +188,14 @@ static void on_job_message(struct gar_message *message, struct gar_loop *loop)
     gar_job_handle(CONTAINER(message, struct gar_job, message));
 }
 
-static void submit_job(struct gar_query *query, struct gar_job *job, bool is_io)
-    GAR_REQUIRES(gar_query_role)
+static void give_to_pool(struct gar_job *job)
+{
+    struct gar_runtime *runtime = job->query->runtime;
+    gar_pool_submit(job->work.is_io ? gar_runtime_io(runtime) : gar_runtime_compute(runtime),
+                    &job->task);
+}
+
+static void submit_job(struct gar_query *query, struct gar_job *job) GAR_REQUIRES(gar_query_role)
 {
     query->in_flight++;
     job->is_running = true;
@@ -165,6 +206,8 @@ static void submit_job(struct gar_query *query, struct gar_job *job, bool is_io)
         query->at_work->at_work_previous = job;
     }
     query->at_work = job;
+    job->task.run = run_task;
+    job->message.handle = on_job_message;
     if (query->is_inline) {
         job->next_free = NULL;
         if (query->run_last != NULL) {
@@ -175,10 +218,7 @@ static void submit_job(struct gar_query *query, struct gar_job *job, bool is_io)
         query->run_last = job;
         return;
     }
-    job->task.run = run_task;
-    job->message.handle = on_job_message;
-    gar_pool_submit(is_io ? gar_runtime_io(query->runtime) : gar_runtime_compute(query->runtime),
-                    &job->task);
+    give_to_pool(job);
 }
 
 enum gar_status gar_query_call(struct gar_query *query, const struct gar_work *work,
@@ -188,8 +228,21 @@ enum gar_status gar_query_call(struct gar_query *query, const struct gar_work *w
     struct gar_job *job = NULL;
     GAR_TRY(new_job(query, GAR_JOB_CALL, &job, err));
     job->work = *work;
-    submit_job(query, job, work->is_io);
+    submit_job(query, job);
     return GAR_OK;
+}
+
+/* What the job has made and seen. */
+static void take_report(struct gar_pipeline *p, const struct gar_job *job)
+    GAR_REQUIRES(gar_query_role)
+{
+    p->pace.granted_bytes -= job->output_bytes_max;
+    p->pace.held_bytes += job->output_bytes;
+    p->pace.batch_rows = job->batch_rows;
+    if (p->query->is_inline) { /* one job at a time: it went on from what the pipeline had */
+        p->work_rows = job->work_rows;
+        p->work_bytes = job->work_bytes;
+    }
 }
 
 void gar_job_handle(struct gar_job *job)
@@ -212,6 +265,7 @@ void gar_job_handle(struct gar_job *job)
     switch (job->kind) {
     case GAR_JOB_MORSEL:
         job->pipeline->in_flight--;
+        take_report(job->pipeline, job);
         if (job->status < 0) {
             job->is_done = true;
         }
@@ -244,7 +298,7 @@ void gar_query_fail(struct gar_query *query, enum gar_status status, const struc
     query->error = *err;
     query->error.status = status;
     (void)gar_cancel_request(query->cancel, GAR_CANCEL_ERROR);
-    for (struct gar_pipeline *p = query->pipelines; p != NULL; p = p->next) {
+    for (struct gar_pipeline *p = query->pipelines; p != NULL; p = p->all_next) {
         __atomic_store_n(&p->stop, 1, __ATOMIC_RELAXED);
         for (int64_t b = 0; b < p->branch_count; b++) {
             if (p->branches[b].source->vtable->stop != NULL) {
@@ -290,7 +344,9 @@ static enum gar_status deliver_batch(struct gar_pipeline *p, struct gar_batch **
     }
     if (*place != NULL) {
         const enum gar_status status = p->sink->vtable->deliver(p->sink, p->query, *place, err);
-        if (status == GAR_EOF) {
+        if (status == GAR_OK) {
+            p->pace.blocked_ns = 0;
+        } else if (status == GAR_EOF) {
             satisfy(p);
         }
         if (status != GAR_OK) {
@@ -321,6 +377,8 @@ static enum gar_status deliver_job(struct gar_pipeline *p, struct gar_job *job,
             job->output_next++;
         }
     }
+    p->pace.held_bytes -= job->output_bytes;
+    p->pace.delivered_bytes += job->output_bytes;
     free_outputs(job);
     return GAR_OK;
 }
@@ -334,13 +392,101 @@ static void retire_job(struct gar_pipeline *p, struct gar_job *job) GAR_REQUIRES
     while (p->seq_head < p->seq_next && p->ring[p->seq_head % p->window_max] == NULL) {
         p->seq_head++;
     }
-    p->window = gar_min_i64(p->window * 2, p->window_max);
+    p->pace.retired++;
+    if (!p->query->is_inline) {
+        p->window = gar_min_i64(p->window * 2, p->window_max);
+    }
 }
 
-static void resume_job(struct gar_pipeline *p, struct gar_job *job) GAR_REQUIRES(gar_query_role)
+/* ---- pace ---- */
+
+/* What all jobs may hold. */
+static int64_t budget_of(const struct gar_pipeline *p)
 {
-    p->in_flight++;
-    submit_job(p->query, job, false);
+    const int64_t by_units = (int64_t)BUDGET_MIN << gar_min_i64(p->pace.retired, BUDGET_SHIFT_MAX);
+    return gar_min_i64(gar_max_i64(by_units, 2 * p->pace.delivered_bytes),
+                       p->window_max * OUTPUT_BYTES_MAX);
+}
+
+/* Bytes that the job may make now; 0: none, it has to wait. The oldest unit always goes on. */
+static int64_t grant_of(struct gar_pipeline *p, const struct gar_job *job)
+{
+    if (!p->pace.is_on) {
+        return OUTPUT_BYTES_MAX;
+    }
+    const int64_t budget = budget_of(p);
+    const int64_t batch =
+        gar_max_i64(BATCH_BYTES_MIN, gar_min_i64(p->pace.delivered_bytes / 4, BATCH_BYTES_MAX));
+    const int64_t used = p->pace.granted_bytes + p->pace.held_bytes;
+    const int64_t grant = gar_min_i64(budget - used, gar_max_i64(batch, budget / p->window_max));
+    return grant > 0                              ? gar_min_i64(grant, OUTPUT_BYTES_MAX)
+           : job->seq == p->seq_head || used == 0 ? 1
+                                                  : 0;
+}
+
+static void begin_morsel(struct gar_pipeline *p, struct gar_job *job, int64_t grant)
+    GAR_REQUIRES(gar_query_role)
+{
+    job->output_bytes_max = grant;
+    job->batch_rows = p->pace.batch_rows;
+    job->batch_bytes = p->pace.is_on
+                           ? gar_max_i64(BATCH_BYTES_MIN,
+                                         gar_min_i64(p->pace.delivered_bytes / 4, BATCH_BYTES_MAX))
+                           : 0;
+    job->work_rows = p->work_rows;
+    job->work_bytes = p->work_bytes;
+    p->pace.granted_bytes += grant;
+    if (p->pace.is_on) {
+        p->window = gar_max_i64(p->window,
+                                gar_min_i64(p->pace.delivered_bytes / WINDOW_BYTES, p->window_max));
+    }
+    submit_job(p->query, job);
+}
+
+static enum gar_status run_reload(void *context, int32_t worker, struct gar_error *err)
+{
+    (void)worker;
+    struct gar_job *job = (struct gar_job *)context;
+    GAR_CANCEL_CHECK(job->query->cancel, err);
+    return job->branch->source->vtable->reload(job->branch->source, &job->unit, err);
+}
+
+static void reload_is_done(void *context, struct gar_query *query, enum gar_status status,
+                           const struct gar_error *err) GAR_REQUIRES(gar_query_role)
+{
+    (void)query;
+    (void)err;
+    struct gar_job *job = (struct gar_job *)context;
+    job->is_parked = false;
+    job->is_running = false;
+    job->pipeline->in_flight--;
+    if (status < 0) {
+        job->is_done = true;
+        job->branch->source->vtable->unit_free(job->branch->source, &job->unit);
+    }
+}
+
+/* Let a job go on whose outputs are delivered. */
+static enum gar_status resume_job(struct gar_pipeline *p, struct gar_job *job,
+                                  struct gar_error *err) GAR_REQUIRES(gar_query_role)
+{
+    if (job->is_parked) {
+        const struct gar_work work = {.op = job->branch->source->op,
+                                      .is_io = true,
+                                      .run = run_reload,
+                                      .done = reload_is_done,
+                                      .context = job};
+        GAR_TRY(gar_query_call(p->query, &work, err));
+        job->is_running = true;
+        p->in_flight++;
+        return GAR_OK;
+    }
+    const int64_t grant = grant_of(p, job);
+    if (grant > 0) {
+        p->in_flight++;
+        begin_morsel(p, job, grant);
+    }
+    return GAR_OK;
 }
 
 /* GAR_PENDING when the sink is full. */
@@ -361,13 +507,26 @@ static enum gar_status drain(struct gar_pipeline *p, struct gar_error *err)
                 retire_job(p, job);
                 continue;
             }
-            resume_job(p, job);
+            GAR_TRY(resume_job(p, job, err));
         }
         if (p->is_ordered && p->sink->vtable->push == NULL && !p->is_satisfied) {
             break;
         }
     }
     return GAR_OK;
+}
+
+/* The pipelines that make what the branch reads run now, and then p goes on. */
+static void begin_before(struct gar_pipeline *p, struct gar_branch *branch)
+    GAR_REQUIRES(gar_query_role)
+{
+    struct gar_pipeline *last = branch->before;
+    while (last->next != NULL) {
+        last = last->next;
+    }
+    last->next = p;
+    p->query->current = branch->before;
+    branch->before = NULL;
 }
 
 static enum gar_status dispatch(struct gar_pipeline *p, struct gar_error *err)
@@ -377,6 +536,17 @@ static enum gar_status dispatch(struct gar_pipeline *p, struct gar_error *err)
            p->seq_next - p->seq_head < p->window) {
         struct gar_branch *branch = &p->branches[p->branch];
         struct gar_source_unit unit = {0};
+        if (branch->before != NULL) {
+            if (p->in_flight == 0 && p->seq_head == p->seq_next) {
+                begin_before(p, branch);
+            }
+            return GAR_PENDING;
+        }
+        const struct gar_job place = {.seq = p->seq_next};
+        const int64_t grant = grant_of(p, &place);
+        if (grant == 0) {
+            return GAR_PENDING;
+        }
         const enum gar_status status =
             branch->source->vtable->next(branch->source, p->query, &unit, err);
         if (status == GAR_EOF) {
@@ -399,16 +569,100 @@ static enum gar_status dispatch(struct gar_pipeline *p, struct gar_error *err)
         job->rows_max = p->range.take >= 0 ? p->range.skip + p->range.take : -1;
         p->ring[job->seq % p->window_max] = job;
         p->in_flight++;
-        submit_job(p->query, job, false);
+        begin_morsel(p, job, grant);
     }
     return GAR_OK;
+}
+
+/* ---- parking ---- */
+
+/* The consumer has taken nothing for a while: hold nothing that can be had again. What is made already stays. */
+static void park(struct gar_pipeline *p) GAR_REQUIRES(gar_query_role)
+{
+    struct gar_query *query = p->query;
+    for (int64_t seq = p->seq_head; seq < p->seq_next; seq++) {
+        struct gar_job *job = p->ring[seq % p->window_max];
+        if (job != NULL && !job->is_done && !job->is_parked) {
+            job->is_parked = job->branch->source->vtable->park != NULL &&
+                             job->branch->source->vtable->park(job->branch->source, &job->unit);
+        }
+    }
+    for (int64_t b = 0; b < p->branch_count; b++) {
+        struct gar_source *source = p->branches[b].source;
+        if (source->vtable->park != NULL) {
+            (void)source->vtable->park(source, NULL);
+        }
+    }
+    gar_pipeline_drop_workers(p, query->workers);
+    gar_query_free_idle_jobs(query);
+    /* A consumer that is merely slow pays for reading again: wait longer the next time. */
+    query->idle_ns = gar_min_i64(2 * query->idle_ns, IDLE_NS_MAX);
+}
+
+static void on_idle(struct gar_timer *timer, struct gar_loop *loop)
+{
+    struct gar_query *query = CONTAINER(timer, struct gar_query, idle);
+    gar_query_role_assert();
+    struct gar_pipeline *p = query->current;
+    query->is_idle_timed = false;
+    if (p == NULL || query->is_failed || p->pace.blocked_ns == 0) {
+        return;
+    }
+    const int64_t now = gar_clock_ns();
+    const int64_t until = p->pace.blocked_ns + query->idle_ns;
+    if (query->in_flight > 0 || now < until) {
+        query->is_idle_timed = true;
+        gar_loop_start_timer_on_loop(loop, timer, gar_max_i64(until, now + IDLE_NS));
+        return;
+    }
+    park(p);
+}
+
+/* The consumer has no room. */
+static void note_blocked(struct gar_pipeline *p) GAR_REQUIRES(gar_query_role)
+{
+    struct gar_query *query = p->query;
+    if (p->pace.blocked_ns != 0) {
+        return;
+    }
+    p->pace.blocked_ns = gar_clock_ns();
+    if (!query->is_idle_timed) {
+        query->is_idle_timed = true;
+        query->idle.fire = on_idle;
+        query->idle_ns = gar_max_i64(query->idle_ns, IDLE_NS);
+        gar_loop_start_timer_on_loop(gar_runtime_loop(query->runtime), &query->idle,
+                                     p->pace.blocked_ns + query->idle_ns);
+    }
+}
+
+/* ---- steps ---- */
+
+static void set_window(struct gar_pipeline *p) GAR_REQUIRES(gar_query_role)
+{
+    const bool is_inline = p->query->is_inline;
+    p->pace.is_on = p->is_result && !is_inline && !p->query->is_greedy;
+    p->window = is_inline || p->pace.is_on || p->range.take >= 0 ? 1 : p->window_max;
+}
+
+void gar_query_widen(struct gar_query *query)
+{
+    for (struct gar_pipeline *p = query->pipelines; p != NULL; p = p->all_next) {
+        if (p->state == GAR_PIPELINE_RUNNING) {
+            set_window(p);
+        }
+    }
+    for (struct gar_job *job = gar_query_take_job(query); job != NULL;
+         job = gar_query_take_job(query)) {
+        give_to_pool(job);
+    }
 }
 
 static enum gar_status start_pipeline(struct gar_pipeline *p, struct gar_error *err)
     GAR_REQUIRES(gar_query_role)
 {
-    p->window_max = p->query->is_inline ? 1 : (int64_t)p->query->workers * 3 + 1;
-    p->window = p->range.take >= 0 ? 1 : p->window_max;
+    p->window_max = (int64_t)p->query->workers * 3 + 1;
+    p->pace.batch_rows = BATCH_ROWS_FIRST;
+    set_window(p);
     p->ring = (struct gar_job **)gar_calloc(p->window_max, (int64_t)sizeof *p->ring);
     if (p->ring == NULL) {
         return gar_error_nomem(err, p->window_max * (int64_t)sizeof *p->ring);
@@ -457,7 +711,7 @@ static enum gar_status finalize(struct gar_pipeline *p, struct gar_error *err)
             job->stage = p->stage;
             job->item = i;
             p->in_flight++;
-            submit_job(p->query, job, false);
+            submit_job(p->query, job);
         }
     }
 }
@@ -474,6 +728,8 @@ static enum gar_status advance_pipeline(struct gar_pipeline *p, struct gar_error
         GAR_TRY(drained);
         if (drained == GAR_OK) {
             GAR_TRY(dispatch(p, err));
+        } else if (p->is_result) {
+            note_blocked(p);
         }
         const bool is_all_given = p->is_satisfied || p->branch >= p->branch_count;
         if (!is_all_given || p->in_flight > 0 || p->seq_head < p->seq_next) {
@@ -527,6 +783,7 @@ static void finish(struct gar_query *query) GAR_REQUIRES(gar_query_role)
     gar_cancel_remove_waker(query->cancel, &query->waker);
     gar_loop_stop_timer_on_loop(gar_runtime_loop(query->runtime), &query->deadline);
     gar_watchdog_stop(query);
+    gar_loop_stop_timer_on_loop(gar_runtime_loop(query->runtime), &query->idle);
     gar_runtime_leave(query->runtime); /* whoever sees the end finds the query gone */
     gar_stream_end(query->stream, query->status, query->is_failed ? &query->error : NULL);
     query->stream = NULL;
@@ -548,14 +805,19 @@ static void advance(struct gar_query *query)
             gar_query_fail(query, gar_cancel_status(query->cancel, &err), &err);
         }
         while (!query->is_failed && query->current != NULL) {
-            const enum gar_status status = advance_pipeline(query->current, &err);
+            struct gar_pipeline *p = query->current;
+            const enum gar_status status = advance_pipeline(p, &err);
             if (status < 0) {
                 gar_query_fail(query, status, &err);
+                break;
+            }
+            if (query->current != p) { /* something has to come before it */
+                continue;
             }
             if (status != GAR_OK) {
                 break;
             }
-            query->current = query->current->next;
+            query->current = p->next;
         }
     } while (query->advance_again);
     query->is_advancing = false;

@@ -6,6 +6,8 @@
  *   load    on the IO pool (may block in reads); left NULL by sources that read nothing. With `sequential` set, next and load
  *           of unit k are both over before next of unit k+1 starts, and next also runs on the IO pool (it may read)
  *   decode  on a compute thread, repeatedly, until GAR_EOF: each call gives one batch of at most max_rows rows
+ *   park    of scans with load: drop what load can bring back, because nobody wants the unit for now; decode goes on where
+ *           it was after another load. Without a unit: what the scan itself keeps for decoding. No decode is under way
  *   unit_free  any thread
  * Batches say which rows of the input they are (gar_batch_set_origin), where the source can tell.
  * Units of one scan are decoded on several threads at once; decode's worker state is of one thread at a time. */
@@ -66,6 +68,7 @@ struct gar_scan_vtable {
     void (*worker_free)(struct gar_scan *scan, void *worker);
     enum gar_status (*decode)(struct gar_scan *scan, struct gar_unit *unit, void *worker,
                               int64_t max_rows, struct gar_batch **out, struct gar_error *err);
+    void (*park)(struct gar_scan *scan, struct gar_unit *unit); /* unit NULL: the scan's; or NULL */
     void (*unit_free)(struct gar_scan *scan, struct gar_unit *unit);
     void (*free)(struct gar_scan *scan);
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Parquet scan: one unit per row group that statistics do not exclude.
  *
- *   next    the next row group and its file, opened when the file changes
- *   load    the byte ranges of the needed column chunks, neighbours joined, into one buffer per range
+ *   next    the next row group
+ *   load    opens the file, so that an idle scan keeps none open, and reads the byte ranges of the needed column chunks, neighbours joined, into one buffer per range
  *   decode  max_rows rows at a time. With a filter: its columns first; rows that fail are never decoded in the other columns
  *           (pages without a row left are not even decompressed). Few rows left: dense columns. Many: whole columns
  *           with a selection.
@@ -57,8 +57,6 @@ struct scan {
     struct group *groups;                /* owned */
     int64_t group_count;
     int64_t group_next;
-    struct gar_source *source; /* of the file that next gives units of; owned */
-    int64_t source_input;
     struct decoder *decoders[DECODER_SLOTS]; /* atomic slots: idle decoders; owned */
 };
 
@@ -71,10 +69,10 @@ struct place {
 struct gar_unit {
     int64_t input;
     int64_t row_group;
-    int64_t left;                        /* rows */
+    int64_t done;                        /* rows decoded */
+    int64_t left;                        /* and to decode */
     int64_t first_row;                   /* the next row's number in the scan's input, */
     int64_t file_row;                    /* and in its file */
-    struct gar_source *source;           /* owned until loaded */
     struct place *places;                /* needed_count items */
     struct gar_parquet_reader **readers; /* needed_count items, made at the first decode */
     struct decoder *decoder;             /* taken from the scan at the first decode */
@@ -131,22 +129,41 @@ static void give_decoder(struct scan *scan, struct decoder *decoder)
 
 /* ---- units: next and load ----------------------------------------------------------------------------------------------- */
 
+static void unit_drop(struct scan *scan, struct gar_unit *unit)
+{
+    for (int64_t i = 0; i < scan->needed_count; i++) {
+        if (unit->readers != NULL) {
+            gar_parquet_reader_free(unit->readers[i]);
+            unit->readers[i] = NULL;
+        }
+        if (unit->places != NULL) {
+            gar_buffer_unref(unit->places[i].buffer);
+            unit->places[i].buffer = NULL;
+        }
+    }
+    give_decoder(scan, unit->decoder);
+    unit->decoder = NULL;
+}
+
+static void park(struct gar_scan *base, struct gar_unit *unit)
+{
+    struct scan *scan = (struct scan *)base;
+    if (unit != NULL) {
+        unit_drop(scan, unit);
+        return;
+    }
+    for (int64_t i = 0; i < DECODER_SLOTS; i++) {
+        decoder_free(__atomic_exchange_n(&scan->decoders[i], NULL, __ATOMIC_ACQ_REL));
+    }
+}
+
 static void unit_free(struct gar_scan *base, struct gar_unit *unit)
 {
     struct scan *scan = (struct scan *)base;
     if (unit == NULL) {
         return;
     }
-    for (int64_t i = 0; i < scan->needed_count; i++) {
-        if (unit->readers != NULL) {
-            gar_parquet_reader_free(unit->readers[i]);
-        }
-        if (unit->places != NULL) {
-            gar_buffer_unref(unit->places[i].buffer);
-        }
-    }
-    give_decoder(scan, unit->decoder);
-    gar_source_unref(unit->source);
+    unit_drop(scan, unit);
     gar_free(unit->places);
     gar_free(unit->readers);
     gar_free(unit);
@@ -166,11 +183,7 @@ static enum gar_status next(struct gar_scan *base, struct gar_unit **out, struct
     }
     const struct group *group = &scan->groups[scan->group_next];
     const struct gar_parquet_input *input = &scan->provider->inputs.items[group->input];
-    if (scan->source == NULL || scan->source_input != group->input) {
-        gar_source_unref(scan->source);
-        scan->source = NULL;
-        GAR_TRY(gar_parquet_input_reopen(input, &scan->source, err));
-        scan->source_input = group->input;
+    if (scan->group_next == 0 || scan->groups[scan->group_next - 1].input != group->input) {
         GAR_SCAN_COUNT(scan->counts, files_read, 1);
     }
     struct gar_unit *unit = gar_calloc(1, sizeof *unit);
@@ -182,7 +195,6 @@ static enum gar_status next(struct gar_scan *base, struct gar_unit **out, struct
     unit->first_row = group->first_row;
     unit->file_row = group->file_row;
     unit->left = input->file->row_groups[group->row_group].rows;
-    unit->source = gar_source_ref(scan->source);
     unit->places = gar_calloc(scan->needed_count + 1, sizeof *unit->places);
     unit->readers = gar_calloc(scan->needed_count + 1, sizeof(struct gar_parquet_reader *));
     if (unit->places == NULL || unit->readers == NULL) {
@@ -210,8 +222,8 @@ static int compare_ranges(const void *a, const void *b)
 
 /* Read ranges[from, to) as one and hand the buffer to their columns. */
 static enum gar_status load_joined(const struct scan *scan, struct gar_unit *unit,
-                                   const struct range *ranges, int64_t from, int64_t to,
-                                   struct gar_error *err)
+                                   struct gar_source *source, const struct range *ranges,
+                                   int64_t from, int64_t to, struct gar_error *err)
 {
     const int64_t start = ranges[from].offset;
     int64_t end = start;
@@ -222,7 +234,7 @@ static enum gar_status load_joined(const struct scan *scan, struct gar_unit *uni
     int64_t got = 0;
     GAR_TRY(gar_buffer_new(scan->memory, end - start, &buffer, err));
     enum gar_status status =
-        gar_source_read_at(unit->source, buffer->data, end - start, start, scan->cancel, &got, err);
+        gar_source_read_at(source, buffer->data, end - start, start, scan->cancel, &got, err);
     if (status == GAR_OK && got != end - start) {
         status = gar_error_set(err, GAR_ERR_IO, "%s: the file became shorter while it was read",
                                input_of(scan, unit)->path);
@@ -239,7 +251,8 @@ static enum gar_status load_joined(const struct scan *scan, struct gar_unit *uni
 }
 
 static enum gar_status load_ranges(const struct scan *scan, struct gar_unit *unit,
-                                   struct range *ranges, int64_t count, struct gar_error *err)
+                                   struct gar_source *source, struct range *ranges, int64_t count,
+                                   struct gar_error *err)
 {
     if (count > 1) {
         qsort(ranges, (size_t)count, sizeof *ranges, compare_ranges);
@@ -251,10 +264,10 @@ static enum gar_status load_ranges(const struct scan *scan, struct gar_unit *uni
             end = gar_max_i64(end, ranges[to].offset + ranges[to].bytes);
             to++;
         }
-        GAR_TRY(load_joined(scan, unit, ranges, from, to, err));
+        GAR_TRY(load_joined(scan, unit, source, ranges, from, to, err));
         from = to;
     }
-    return gar_source_check(unit->source, err);
+    return gar_source_check(source, err);
 }
 
 static enum gar_status load(struct gar_scan *base, struct gar_unit *unit, struct gar_error *err)
@@ -274,17 +287,20 @@ static enum gar_status load(struct gar_scan *base, struct gar_unit *unit, struct
             ranges[count++] = (struct range){chunk->offset, chunk->bytes, i};
         }
     }
-    const enum gar_status status = load_ranges(scan, unit, ranges, count, err);
+    struct gar_source *source = NULL;
+    enum gar_status status = gar_parquet_input_reopen(input, &source, err);
+    if (status == GAR_OK) {
+        status = load_ranges(scan, unit, source, ranges, count, err);
+    }
     gar_free(ranges);
-    gar_source_unref(unit->source);
-    unit->source = NULL;
+    gar_source_unref(source);
     GAR_SCAN_COUNT(scan->counts, pieces_read, 1);
     return status;
 }
 
 /* ---- units: decode --------------------------------------------------------------------------------------------------------- */
 
-/* Readers of all needed columns; each lets go of its place's buffer reference only with the unit. */
+/* Readers of all needed columns, behind the rows that a parked unit has given already. */
 static enum gar_status start_decoding(struct scan *scan, struct gar_unit *unit,
                                       struct gar_error *err)
 {
@@ -300,6 +316,7 @@ static enum gar_status start_decoding(struct scan *scan, struct gar_unit *unit,
             GAR_TRY(gar_parquet_reader_new(input->file, unit->row_group, column,
                                            unit->places[i].buffer, unit->places[i].offset, &options,
                                            scan->memory, &unit->readers[i], err));
+            GAR_TRY(gar_parquet_reader_skip(unit->readers[i], unit->done, err));
         }
     }
     return GAR_OK;
@@ -524,6 +541,7 @@ static enum gar_status decode_step(const struct scan *scan, struct gar_unit *uni
     step.selected = step.rows;
     unit->left -= step.rows;
     GAR_SCAN_COUNT(scan->counts, rows_read, step.rows);
+    unit->done += step.rows;
     enum gar_status status = scan->predicate == NULL ? GAR_OK : filter_step(scan, unit, &step, err);
     if (status == GAR_OK && step.selected == 0) {
         status = skip_others(scan, unit, step.rows, err);
@@ -574,7 +592,6 @@ static void scan_free(struct gar_scan *base)
     for (int64_t i = 0; i < DECODER_SLOTS; i++) {
         decoder_free(scan->decoders[i]);
     }
-    gar_source_unref(scan->source);
     gar_program_unref(scan->predicate);
     gar_schema_unref(scan->predicate_schema);
     gar_schema_unref(scan->base.schema);
@@ -726,8 +743,12 @@ static int64_t total_bytes(const struct scan *scan)
 static enum gar_status open(struct gar_scan_provider *base, const struct gar_scan_request *request,
                             struct gar_scan **out, struct gar_error *err)
 {
-    static const struct gar_scan_vtable vtable = {
-        .next = next, .load = load, .decode = decode, .unit_free = unit_free, .free = scan_free};
+    static const struct gar_scan_vtable vtable = {.next = next,
+                                                  .load = load,
+                                                  .decode = decode,
+                                                  .park = park,
+                                                  .unit_free = unit_free,
+                                                  .free = scan_free};
     struct scan *scan = gar_calloc(1, sizeof *scan);
     if (scan == NULL) {
         return gar_error_nomem(err, sizeof *scan);

@@ -17,7 +17,8 @@ struct loading {
     struct scan_source *source;
     struct gar_unit *unit; /* owned */
     bool is_loaded;
-    bool is_end; /* sequential: next said GAR_EOF */
+    bool is_parked; /* was loaded, has to be loaded again */
+    bool is_end;    /* sequential: next said GAR_EOF */
 };
 
 struct scan_source {
@@ -69,10 +70,20 @@ static void load_is_done(void *context, struct gar_query *query, enum gar_status
     (void)err;
     struct loading *l = (struct loading *)context;
     l->is_loaded = true;
+    l->is_parked = false;
     l->source->is_reading = false;
     if (status < 0 || l->is_end) {
         l->source->is_at_end = true;
     }
+}
+
+/* Read l's unit, or the next one, on the IO pool. */
+static enum gar_status call_load(struct scan_source *source, struct loading *l,
+                                 struct gar_error *err)
+{
+    const struct gar_work work = {
+        .op = source->base.op, .is_io = true, .run = run_load, .done = load_is_done, .context = l};
+    return gar_query_call(source->query, &work, err);
 }
 
 static enum gar_status begin_load(struct scan_source *source, struct gar_unit *unit,
@@ -84,9 +95,7 @@ static enum gar_status begin_load(struct scan_source *source, struct gar_unit *u
     }
     l->source = source;
     l->unit = unit;
-    const struct gar_work work = {
-        .op = source->base.op, .is_io = true, .run = run_load, .done = load_is_done, .context = l};
-    const enum gar_status status = gar_query_call(source->query, &work, err);
+    const enum gar_status status = call_load(source, l, err);
     if (status < 0) {
         gar_free(l);
         return status;
@@ -103,24 +112,35 @@ static enum gar_status begin_load(struct scan_source *source, struct gar_unit *u
 }
 
 /* How many units may be in memory ahead of the workers. */
-static int64_t ahead_of(const struct scan_source *source, const struct gar_query *query)
+static int64_t ahead_of(const struct scan_source *source, const struct gar_query *query,
+                        int64_t given)
 {
     int64_t ahead = 2 * (int64_t)query->workers + 2;
     if (source->scan->unit_bytes > 0) {
         ahead = gar_min_i64(ahead, gar_max_i64(AHEAD_BYTES / source->scan->unit_bytes, AHEAD_MIN));
     }
     const struct gar_pipeline *pipeline = query->current;
-    if (pipeline != NULL && pipeline->range.take >= 0) {
-        ahead = gar_min_i64(ahead, pipeline->window); /* a limit: begin with one unit */
+    const bool is_bounded =
+        pipeline != NULL && (pipeline->range.take >= 0 || pipeline->pace.is_on || query->is_inline);
+    if (is_bounded) { /* begin with one unit, read nothing that may not be wanted */
+        ahead = gar_min_i64(ahead,
+                            pipeline->window - (pipeline->seq_next - pipeline->seq_head) - given);
     }
-    return query->is_inline ? 1 : ahead;
+    return ahead;
 }
 
+/* given: units that leave the source now. */
 static enum gar_status read_ahead(struct scan_source *source, struct gar_query *query,
-                                  struct gar_error *err)
+                                  int64_t given, struct gar_error *err)
 {
     struct gar_scan *scan = source->scan;
-    const int64_t ahead = ahead_of(source, query);
+    const int64_t ahead = ahead_of(source, query, given);
+    for (struct loading *l = source->first; l != NULL; l = l->next) {
+        if (l->is_parked) {
+            GAR_TRY(call_load(source, l, err));
+            l->is_parked = false;
+        }
+    }
     while (!source->is_at_end && source->loading_count < ahead &&
            !(scan->sequential && source->is_reading)) {
         struct gar_unit *unit = NULL;
@@ -160,7 +180,7 @@ static enum gar_status scan_next(struct gar_source *base, struct gar_query *quer
     if (scan->vtable->load == NULL && !scan->sequential) {
         return source->is_at_end ? GAR_EOF : scan->vtable->next(scan, &out->unit, err);
     }
-    GAR_TRY(read_ahead(source, query, err));
+    GAR_TRY(read_ahead(source, query, 0, err));
     if (source->first == NULL) {
         return GAR_EOF;
     }
@@ -173,7 +193,7 @@ static enum gar_status scan_next(struct gar_source *base, struct gar_query *quer
     if (is_end) {
         return GAR_EOF;
     }
-    const enum gar_status status = read_ahead(source, query, err);
+    const enum gar_status status = read_ahead(source, query, 1, err);
     if (status < 0) {
         scan_unit_free(base, out); /* nobody will take it */
     }
@@ -197,6 +217,47 @@ static void scan_stop(struct gar_source *base)
     ((struct scan_source *)base)->is_at_end = true;
 }
 
+static void free_worker_states(struct scan_source *source)
+{
+    for (int32_t w = 0; source->workers != NULL && w < source->worker_count; w++) {
+        if (source->workers[w] != NULL) {
+            source->scan->vtable->worker_free(source->scan, source->workers[w]);
+            source->workers[w] = NULL;
+        }
+    }
+}
+
+static bool scan_park(struct gar_source *base, struct gar_source_unit *unit)
+{
+    struct scan_source *source = (struct scan_source *)base;
+    struct gar_scan *scan = source->scan;
+    if (unit != NULL) {
+        if (scan->vtable->park != NULL) {
+            scan->vtable->park(scan, unit->unit);
+        }
+        return scan->vtable->park != NULL;
+    }
+    free_worker_states(source);
+    for (struct loading *l = source->first; l != NULL && scan->vtable->park != NULL; l = l->next) {
+        if (l->is_loaded && l->unit != NULL) {
+            scan->vtable->park(scan, l->unit);
+            l->is_loaded = false;
+            l->is_parked = true;
+        }
+    }
+    if (scan->vtable->park != NULL) {
+        scan->vtable->park(scan, NULL);
+    }
+    return false;
+}
+
+static enum gar_status scan_reload(struct gar_source *base, struct gar_source_unit *unit,
+                                   struct gar_error *err)
+{
+    struct gar_scan *scan = ((struct scan_source *)base)->scan;
+    return scan->vtable->load(scan, unit->unit, err);
+}
+
 static void scan_explain(const struct gar_source *base, struct gar_strbuf *out)
 {
     const struct scan_source *source = (const struct scan_source *)(const void *)base;
@@ -217,11 +278,7 @@ static void free_scan_source(void *object)
         }
         drop_first(source);
     }
-    for (int32_t w = 0; source->workers != NULL && w < source->worker_count; w++) {
-        if (source->workers[w] != NULL) {
-            scan->vtable->worker_free(scan, source->workers[w]);
-        }
-    }
+    free_worker_states(source);
     gar_free(source->workers);
     if (scan != NULL) {
         scan->vtable->free(scan);
@@ -239,6 +296,8 @@ enum gar_status gar_scan_source_new(struct gar_query *query, struct gar_scan_pro
                                                     .decode = scan_decode,
                                                     .unit_free = scan_unit_free,
                                                     .stop = scan_stop,
+                                                    .park = scan_park,
+                                                    .reload = scan_reload,
                                                     .explain = scan_explain};
     struct scan_source *source = (struct scan_source *)gar_calloc(1, (int64_t)sizeof *source);
     if (source == NULL) {
