@@ -88,7 +88,8 @@ struct gar_device {
     int64_t memory_bytes; /* -1: not known */
     int32_t index; /* number in the driver's (PCI) order; slices have their GPU's; -1: not known */
     enum gar_device_vendor vendor;
-    bool is_slice;
+    bool is_slice; /* of a GPU that is split (MIG): a process can use only one */
+    bool is_split; /* a split GPU named as a whole: a process sees its first slice */
 };
 
 /* A device and what is booked on it. */

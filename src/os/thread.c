@@ -80,6 +80,14 @@ void gar_thread_join(struct gar_thread *thread)
     }
 }
 
+void gar_thread_detach(struct gar_thread *thread)
+{
+    if (thread->is_started) {
+        (void)pthread_detach(thread->handle);
+        memset(thread, 0, sizeof *thread);
+    }
+}
+
 void gar_thread_forget(struct gar_thread *thread)
 {
     memset(thread, 0, sizeof *thread);

@@ -35,6 +35,8 @@ GAR_MUST_USE enum gar_status gar_thread_start(struct gar_thread *thread,
                                               struct gar_error *err);
 /* Waits for the end; a thread that was not started is fine. Afterwards the struct is zeroed. */
 void gar_thread_join(struct gar_thread *thread);
+/* Gives a thread up that may never end (a library that hangs): nobody joins it. What it uses must be its own. */
+void gar_thread_detach(struct gar_thread *thread);
 /* Forgets a thread without a join: only in a forked child, where it does not exist. */
 void gar_thread_forget(struct gar_thread *thread);
 bool gar_thread_is_self(const struct gar_thread *thread);

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "resources/memory_pool_priv.h"
+#include "resources/request.h"
 
 #define ALLOC_BYTES_MAX (INT64_C(1) << 60)
 
@@ -15,7 +16,6 @@ static bool charge(struct gar_account *account, int64_t bytes, bool is_ticket);
 static void discharge(struct gar_account *account, int64_t bytes, bool is_ticket);
 static enum gar_status refuse(const struct gar_account *account, int64_t bytes,
                               struct gar_error *err);
-static const char *format_bytes(int64_t bytes, char *out, size_t out_bytes);
 
 static void *account_alloc(struct gar_memory *self, int64_t bytes, int64_t *out_capacity,
                            struct gar_error *err)
@@ -189,37 +189,20 @@ static enum gar_status refuse(const struct gar_account *account, int64_t bytes,
     char asked[32];
     char used[32];
     char limit[32];
-    format_bytes(bytes, asked, sizeof asked);
+    (void)gar_bytes_text(bytes, asked, (int64_t)sizeof asked);
     if (bytes > own_limit - own_used) {
         return gar_error_set(err, GAR_ERR_NOMEM,
                              "out of memory: %s asked for %s and uses %s of its limit of %s; raise "
                              "that limit or work "
                              "on less at once",
-                             account->name, asked, format_bytes(own_used, used, sizeof used),
-                             format_bytes(own_limit, limit, sizeof limit));
+                             account->name, asked,
+                             gar_bytes_text(own_used, used, (int64_t)sizeof used),
+                             gar_bytes_text(own_limit, limit, (int64_t)sizeof limit));
     }
     return gar_error_set(
         err, GAR_ERR_NOMEM,
         "out of memory: %s asked for %s, but %s of the process's limit of %s are in use; raise the "
         "memory limit, work on less at once or finish other queries first",
-        account->name, asked, format_bytes(usage.used_bytes, used, sizeof used),
-        format_bytes(usage.limit_bytes, limit, sizeof limit));
-}
-
-/* "512 bytes", "1.5 MiB". */
-static const char *format_bytes(int64_t bytes, char *out, size_t out_bytes)
-{
-    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    if (bytes < 1024) {
-        (void)snprintf(out, out_bytes, "%lld bytes", (long long)bytes);
-        return out;
-    }
-    double value = (double)bytes / 1024.0;
-    int64_t unit = 0;
-    while (value >= 1024.0 && unit + 1 < GAR_COUNT_OF(units)) {
-        value /= 1024.0;
-        unit++;
-    }
-    (void)snprintf(out, out_bytes, "%.1f %s", value, units[unit]);
-    return out;
+        account->name, asked, gar_bytes_text(usage.used_bytes, used, (int64_t)sizeof used),
+        gar_bytes_text(usage.limit_bytes, limit, (int64_t)sizeof limit));
 }

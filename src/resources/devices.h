@@ -18,11 +18,12 @@ struct gar_device_list {
     struct gar_device *devices; /* owned */
     int64_t count;
     int64_t capacity;
-    bool is_amd; /* HIP's variable places processes, not CUDA's */
+    int64_t gpu_count; /* GPUs that the driver has, whether listed or not; -1: not known */
+    bool is_amd;       /* HIP's variable places processes, not CUDA's */
     bool
         needs_pci_order; /* names are NVML's numbers: processes need CUDA_DEVICE_ORDER=PCI_BUS_ID */
     char warning[256];   /* a broken NVML, a list that names nothing; "": none */
-    char memory_reason[256]; /* why memory of devices is not known; "": it is */
+    char memory_reason[256]; /* why the memory of some device would not be known */
 };
 void gar_device_list_destroy(struct gar_device_list *list);
 
@@ -43,21 +44,30 @@ void gar_device_search_init(struct gar_device_search *search);
 GAR_MUST_USE enum gar_status gar_devices_find(const struct gar_device_search *search,
                                               struct gar_device_list *out, struct gar_error *err);
 
-/* Every GPU and slice that NVML lists, in its order; slices follow in place of their GPU. *out_is_known is false when
- * NVML is missing, broken or late: `warning` says why, but for missing. Errors: GAR_ERR_NOMEM. Blocks as above. */
+/* What NVML lists, in its order: every GPU (also those that are split) and after each its slices. gpu_count is -1 when
+ * NVML is missing, broken or late; then the list is empty, and the warning says why, but for missing.
+ * Errors: GAR_ERR_NOMEM. Owns: caller destroys the list. Blocks as above. */
 GAR_MUST_USE enum gar_status gar_nvml_list(const char *path, int64_t timeout_ms,
-                                           struct gar_device_list *out, bool *out_is_known,
-                                           struct gar_error *err);
+                                           struct gar_device_list *out, struct gar_error *err);
+/* The AMD GPUs that the kernel lists under root, before any variable is applied. Errors and Owns as above. */
+GAR_MUST_USE enum gar_status gar_amd_list(const char *root, struct gar_device_list *out,
+                                          struct gar_error *err);
 
-/* CUDA_VISIBLE_DEVICES over the devices that NVML knows (is_known false: it did not answer; names are then believed).
- * text NULL: all of them. Names are kept as written, blanks around them trimmed. The first element decides what the
- * list is: GPU-... (unique prefixes of UUIDs), MIG-..., else ordinals, read as strtoul does. The list ends before the
- * first invalid element; an element that names a device again makes it empty.
+/* CUDA_VISIBLE_DEVICES over what NVML lists (gpu_count -1: it did not answer; names are then believed). text NULL: all
+ * GPUs that are not split, and all slices. Names are kept as written, blanks around them trimmed. The first element
+ * decides what the list is: GPU-... (unique prefixes of UUIDs), MIG-..., else ordinals, read as strtoul does. The list
+ * ends before the first invalid element; an element that names a device again makes it empty.
  * is_pci_order: CUDA_DEVICE_ORDER is PCI_BUS_ID, so that ordinals are NVML's indexes.
- * Errors: GAR_ERR_NOMEM. */
+ * Errors: GAR_ERR_NOMEM. Owns: caller destroys out. */
 GAR_MUST_USE enum gar_status gar_visible_parse(const char *text, bool is_pci_order,
-                                               const struct gar_device_list *known, bool is_known,
+                                               const struct gar_device_list *known,
                                                struct gar_device_list *out, struct gar_error *err);
+/* ROCR_VISIBLE_DEVICES (NULL: unset), then HIP_VISIBLE_DEVICES (NULL or "": unset) over the kernel's list. Names are
+ * those of the second list, or numbers among what the first one left. */
+GAR_MUST_USE enum gar_status gar_amd_visible_parse(const char *rocr, const char *hip,
+                                                   const struct gar_device_list *known,
+                                                   struct gar_device_list *out,
+                                                   struct gar_error *err);
 
 /* One variable that a process must be started with. */
 struct gar_environment_change {

@@ -59,55 +59,55 @@ struct gar_ledger_want {
 /* What one actor holds; released exactly once. */
 struct gar_grant;
 
+/* A zeroed struct, but for the first two fields, is ready for use. */
 struct gar_ledger_ticket {
-    /* set by the caller before gar_ledger_acquire */
+    /* set by the caller */
     void (*on_done)(struct gar_ledger_ticket *ticket, enum gar_status status);
     void *context;
-    /* the result: GAR_OK: grants; else err */
-    struct gar_grant **
-        grants; /* those of the first want, then of the second, ...; owned; take one by setting it NULL */
+    /* the result: grants on GAR_OK, else err */
+    struct gar_grant *
+        *grants; /* owned; of the first want, then the second, ...; NULL what you take */
     int64_t grant_count;
-    int64_t *counts; /* grants of each want; owned */
+    int64_t *counts; /* owned; grants of each want */
     struct gar_error err;
-    /* owned by the ledger while pending */
-    struct gar_ledger *ledger;
-    struct gar_ledger_ticket *next;
-    struct gar_ledger_ticket *previous;
-    struct gar_ledger_want *wants; /* copy; holders point into the spare grants */
-    int64_t want_count;
-    int64_t grant_capacity;
-    uint32_t kinds; /* of resources that it asks */
-    bool is_pending;
+    struct gar_ledger_wait *wait; /* owned; what the ledger keeps about it */
 };
 
-/* GAR_OK: granted, on_done is not called. GAR_PENDING: on_done will be called once with GAR_OK, GAR_ERR_CANCELLED, or
- * GAR_ERR_VALUE when a lost device made it impossible; the ticket must stay where it is until then.
+/* GAR_OK: granted, on_done is not called. GAR_PENDING: on_done will be called once, perhaps before this returns, with
+ * GAR_OK, GAR_ERR_CANCELLED, or GAR_ERR_VALUE when a lost device made it impossible; until then the ticket must stay
+ * where it is. on_done may acquire, release and destroy the ticket; it must not block.
  * Errors: GAR_ERR_VALUE for what can never be, before anything waits: "Requested 8 GPUs but found only 4 available"
  * (CPUs, bytes of memory, GPU memory alike) for one actor, "Not enough resources available to admit 3 actors: ..." for
  * all together; GAR_ERR_NOMEM; GAR_ERR_UNSUPPORTED in a forked child of the process that made the ledger.
- * Owns: wants are copied. After any end but GAR_PENDING the caller destroys the ticket. Threads: any; never blocks. */
+ * Owns: wants are copied. After every end but GAR_PENDING the caller destroys the ticket. Threads: any; never blocks. */
 GAR_MUST_USE enum gar_status gar_ledger_acquire(struct gar_ledger *ledger,
                                                 const struct gar_ledger_want *wants,
                                                 int64_t want_count,
                                                 struct gar_ledger_ticket *ticket,
                                                 struct gar_error *err);
-/* Ends a waiting ticket with GAR_ERR_CANCELLED: on_done has run when this returns true. False: it was granted or failed
+/* Ends a waiting ticket with GAR_ERR_CANCELLED: true, and on_done runs as always, once. False: it was granted or failed
  * before (its on_done may still be running on another thread), or never waited. */
 bool gar_ledger_cancel(struct gar_ledger_ticket *ticket);
 /* Releases the grants that were not taken and frees what the ticket owns. It must not be pending. Zeroed is fine. */
 void gar_ledger_ticket_destroy(struct gar_ledger_ticket *ticket);
-/* Would these wants be legal at all (nothing is booked)? For checks at plan time. Errors as gar_ledger_acquire. */
-GAR_MUST_USE enum gar_status gar_ledger_check(struct gar_ledger *ledger,
-                                              const struct gar_ledger_want *wants,
-                                              int64_t want_count, struct gar_error *err);
-/* Where the wants would be placed now (is_empty false) or on an empty machine; for explain. out_devices: for each actor
- * its devices, count of each = whole devices asked, or 1 for a share or memory, one after the other; capacity items.
- * *out_count: items written. Errors as gar_ledger_check; GAR_PENDING: not at the moment. */
+
+/* Where wants would go; nothing is booked. */
+struct gar_placement {
+    int64_t *counts;  /* owned; actors of each want */
+    int32_t *devices; /* owned; see gar_placement_devices */
+};
+/* On the machine as it is now, or with nothing booked (is_empty). For checks and explain at plan time.
+ * Errors: as gar_ledger_acquire; GAR_PENDING: it would wait. Owns: caller destroys out. */
 GAR_MUST_USE enum gar_status gar_ledger_preview(struct gar_ledger *ledger,
                                                 const struct gar_ledger_want *wants,
                                                 int64_t want_count, bool is_empty,
-                                                int32_t *out_devices, int64_t capacity,
-                                                int64_t *out_count, struct gar_error *err);
+                                                struct gar_placement *out, struct gar_error *err);
+void gar_placement_destroy(struct gar_placement *placement);
+/* How many devices each grant of this request has. */
+int64_t gar_request_device_count(const struct gar_resource_request *request);
+/* The devices of actor i of want w: gar_request_device_count indexes into gar_ledger_devices. */
+const int32_t *gar_placement_devices(const struct gar_placement *placement,
+                                     const struct gar_ledger_want *wants, int64_t w, int64_t i);
 
 /* ---- grants ------------------------------------------------------------------------------------------------------------ */
 
