@@ -192,20 +192,36 @@ static struct gar_mutex process_lock = GAR_MUTEX_INIT; /* guards the making of p
 static void before_fork(void) GAR_NO_TSA
 {
     gar_mutex_lock(&process_lock);
-    gar_mutex_lock(&process_ledger->lock);
+    if (process_ledger != NULL) {
+        gar_mutex_lock(&process_ledger->lock);
+    }
 }
 
 static void after_fork_in_parent(void) GAR_NO_TSA
 {
-    gar_mutex_unlock(&process_ledger->lock);
+    if (process_ledger != NULL) {
+        gar_mutex_unlock(&process_ledger->lock);
+    }
     gar_mutex_unlock(&process_lock);
 }
 
 /* A thread that was telling does not exist here. */
 static void after_fork_in_child(void) GAR_NO_TSA
 {
-    process_ledger->synced.is_telling = false;
+    if (process_ledger != NULL) {
+        process_ledger->synced.is_telling = false;
+    }
     after_fork_in_parent();
+}
+
+static void handle_forks(void)
+{
+    static struct gar_fork_handler handler = {
+        .before = before_fork,
+        .after_in_parent = after_fork_in_parent,
+        .after_in_child = after_fork_in_child,
+    };
+    gar_fork_register(&handler);
 }
 
 static enum gar_status make_process_ledger(struct gar_ledger **out, struct gar_error *err)
@@ -227,15 +243,12 @@ static enum gar_status make_process_ledger(struct gar_ledger **out, struct gar_e
 
 struct gar_ledger *gar_ledger_process(struct gar_error *err)
 {
-    static struct gar_fork_handler handler = {
-        .before = before_fork,
-        .after_in_parent = after_fork_in_parent,
-        .after_in_child = after_fork_in_child,
-    };
+    static struct gar_once once = GAR_ONCE_INIT;
     struct gar_ledger *ledger = __atomic_load_n(&process_ledger, __ATOMIC_ACQUIRE);
     if (ledger != NULL) {
         return ledger;
     }
+    gar_once_run(&once, handle_forks);
     struct gar_ledger *made = NULL;
     if (make_process_ledger(&made, err) != GAR_OK) {
         return NULL;
@@ -247,9 +260,7 @@ struct gar_ledger *gar_ledger_process(struct gar_error *err)
     }
     ledger = process_ledger;
     gar_mutex_unlock(&process_lock);
-    if (is_first) {
-        gar_fork_register(&handler);
-    } else {
+    if (!is_first) {
         gar_ledger_unref(made);
     }
     return ledger;
