@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrow arrays in Python's hands: shared holders, capsules, guarded foreign arrays, and the Array type (one column). */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "gar_py.h"
@@ -578,6 +579,7 @@ bool take_array_capsules(struct gar_state *state, PyObject *obj, struct ArrowSch
 {
     PyObject *pair = PyObject_CallMethod(obj, "__arrow_c_array__", NULL);
     if (pair == NULL) {
+        adopt_error(state);
         return false;
     }
     if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2) {
@@ -601,6 +603,9 @@ bool take_array_capsules(struct gar_state *state, PyObject *obj, struct ArrowSch
         }
     }
     Py_DECREF(pair);
+    if (!ok) {
+        adopt_error(state);
+    }
     return ok;
 }
 
@@ -609,6 +614,7 @@ bool take_stream_capsule(struct gar_state *state, PyObject *obj, bool as_struct,
 {
     PyObject *capsule = PyObject_CallMethod(obj, "__arrow_c_stream__", NULL);
     if (capsule == NULL) {
+        adopt_error(state);
         return false;
     }
     struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
@@ -623,6 +629,9 @@ bool take_stream_capsule(struct gar_state *state, PyObject *obj, bool as_struct,
         ok = guard_stream(state, out, as_struct);
     }
     Py_DECREF(capsule);
+    if (!ok) {
+        adopt_error(state);
+    }
     return ok;
 }
 
@@ -744,7 +753,7 @@ static struct holder *from_array_capsule(struct gar_state *state, PyObject *obj)
     return holder;
 }
 
-struct holder *column_from_object(struct gar_state *state, PyObject *obj)
+static struct holder *convert_object(struct gar_state *state, PyObject *obj)
 {
     if (PyObject_TypeCheck(obj, state->array_type)) {
         return holder_ref(((struct py_array *)(void *)obj)->holder);
@@ -782,11 +791,23 @@ struct holder *column_from_object(struct gar_state *state, PyObject *obj)
     }
     PyObject *list = PySequence_List(obj);
     if (list == NULL) {
-        raise_text(state, GAR_ERR_TYPE, "a column is made from a list, an array or Arrow data");
+        if (PyErr_ExceptionMatches(PyExc_TypeError)) {
+            raise_text(state, GAR_ERR_TYPE, "a column is made from a list, an array or Arrow data");
+        }
         return NULL;
     }
     holder = column_from_sequence(state, list);
     Py_DECREF(list);
+    return holder;
+}
+
+/* Foreign objects take part in a conversion: what they raise becomes an exception of ours. */
+struct holder *column_from_object(struct gar_state *state, PyObject *obj)
+{
+    struct holder *holder = convert_object(state, obj);
+    if (holder == NULL) {
+        adopt_error(state);
+    }
     return holder;
 }
 
@@ -826,7 +847,7 @@ static PyObject *array_get(PyObject *self, Py_ssize_t i)
 {
     struct py_array *a = as_array(self);
     if (i < 0 || i >= a->holder->array.length) {
-        PyErr_SetString(PyExc_IndexError, "row out of range");
+        PyErr_SetString(a->state->index_error, "row out of range");
         return NULL;
     }
     return array_item(a->state, &a->holder->schema, &a->holder->array, i);
@@ -941,7 +962,7 @@ static PyObject *array_field_lists(PyObject *self, PyObject *args)
     const int64_t count = a->holder->array.n_children;
     Py_ssize_t first = 0;
     Py_ssize_t rows = PY_SSIZE_T_MAX;
-    if (!PyArg_ParseTuple(args, "|nn:field_lists", &first, &rows)) {
+    if (!parse_args(a->state, args, "|nn:field_lists", &first, &rows)) {
         return NULL;
     }
     const Py_ssize_t length = (Py_ssize_t)a->holder->array.length;
@@ -1004,13 +1025,52 @@ static PyObject *new_array(PyObject *module, PyObject *obj)
     return holder != NULL ? wrap_array(state, holder) : NULL;
 }
 
+/* zoned(array, zone): timestamps without a zone, which are UTC, as the same instants in a zone. */
+static PyObject *zoned(PyObject *module, PyObject *args)
+{
+    struct gar_state *state = module_state(module);
+    PyObject *obj = NULL;
+    const char *zone = NULL;
+    if (!parse_args(state, args, "O!s", state->array_type, &obj, &zone)) {
+        return NULL;
+    }
+    struct holder *from = as_array(obj)->holder;
+    const char *format = from->schema.format;
+    if (strncmp(format, "ts", 2) != 0 || strlen(format) != 4) {
+        return raise_text(state, GAR_ERR_TYPE, "expected timestamps without a time zone");
+    }
+    char type[160];
+    char *known = NULL;
+    struct gar_error err;
+    (void)snprintf(type, sizeof type, "%s%s", format, zone);
+    struct ArrowSchema wanted = from->schema;
+    wanted.format = type;
+    wanted.dictionary = NULL;
+    const enum gar_status status = gar_type_from_arrow(&wanted, &known, &err);
+    if (status < 0) {
+        return raise_error(state, status, &err);
+    }
+    gar_text_free(known);
+    struct ArrowSchema schema;
+    struct ArrowArray array;
+    if (!copy_schema(&wanted, NULL, &schema)) {
+        return NULL;
+    }
+    if (!holder_export_array(from, &array)) {
+        release_schema(&schema);
+        return NULL;
+    }
+    struct holder *holder = holder_new(&schema, &array);
+    return holder != NULL ? wrap_array(state, holder) : NULL;
+}
+
 /* type_to_schema(text, name) -> capsule */
 static PyObject *type_to_schema(PyObject *module, PyObject *args)
 {
     const char *type = NULL;
     struct ArrowSchema schema;
     struct gar_error err;
-    if (!PyArg_ParseTuple(args, "s", &type)) {
+    if (!parse_args(module_state(module), args, "s", &type)) {
         return NULL;
     }
     const enum gar_status status = gar_type_to_arrow(type, &schema, &err);
@@ -1021,7 +1081,7 @@ static PyObject *type_to_schema(PyObject *module, PyObject *args)
 static PyObject *schema_from_types(PyObject *module, PyObject *args)
 {
     PyObject *fields = NULL;
-    if (!PyArg_ParseTuple(args, "O!", &PyList_Type, &fields)) {
+    if (!parse_args(module_state(module), args, "O!", &PyList_Type, &fields)) {
         return NULL;
     }
     struct ArrowSchema schema;
@@ -1038,7 +1098,8 @@ static PyObject *schema_from_types(PyObject *module, PyObject *args)
         struct ArrowSchema field;
         struct gar_error err;
         enum gar_status status = GAR_OK;
-        bool ok = PyArg_ParseTuple(PyList_GetItem(fields, (Py_ssize_t)i), "ss", &name, &type) != 0;
+        bool ok = parse_args(module_state(module), PyList_GetItem(fields, (Py_ssize_t)i), "ss",
+                             &name, &type);
         if (ok) {
             status = gar_type_to_arrow(type, &field, &err);
             if (status < 0) {
@@ -1073,6 +1134,7 @@ static PyObject *schema_types(PyObject *module, PyObject *obj)
     char *text = NULL;
     if (schema == NULL) {
         Py_XDECREF(capsule);
+        adopt_error(state);
         return NULL;
     }
     if (schema->release == NULL || (schema->n_children > 0 && schema->children == NULL)) {
@@ -1110,6 +1172,7 @@ static PyObject *schema_types(PyObject *module, PyObject *obj)
 
 PyMethodDef array_functions[] = {
     {"array", new_array, METH_O, "One column from a list, a numpy array or Arrow data."},
+    {"zoned", zoned, METH_VARARGS, "zoned(array, zone): UTC timestamps in a zone."},
     {"type_to_schema", type_to_schema, METH_VARARGS, "Type text to an Arrow schema capsule."},
     {"schema_from_types", schema_from_types, METH_VARARGS,
      "Names and type texts to an Arrow schema capsule."},

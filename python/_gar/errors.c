@@ -121,7 +121,21 @@ bool init_errors(PyObject *module, struct gar_state *state)
                   PyExc_FileNotFoundError);
     state->permission_error = add_class(module, "GarPermissionError", "access to a file was denied",
                                         io_error, PyExc_PermissionError);
-    return state->not_found_error != NULL && state->permission_error != NULL;
+    PyObject *type_error = state->errors[-(int)GAR_ERR_TYPE];
+    state->import_error =
+        add_class(module, "GarImportError", "a package that this needs is not installed",
+                  state->error_base, PyExc_ImportError);
+    state->index_error = add_class(module, "GarIndexError", "a row or column number out of range",
+                                   state->errors[-(int)GAR_ERR_VALUE], PyExc_IndexError);
+    state->attribute_error =
+        add_class(module, "GarAttributeError", "an attribute that such an object does not have",
+                  type_error, PyExc_AttributeError);
+    state->state_error = add_class(module, "GarStateError",
+                                   "a call that has to wait for another: the frame has not run yet",
+                                   type_error, PyExc_RuntimeError);
+    return state->not_found_error != NULL && state->permission_error != NULL &&
+           state->import_error != NULL && state->index_error != NULL &&
+           state->attribute_error != NULL && state->state_error != NULL;
 }
 
 static PyObject *class_of(const struct gar_state *state, enum gar_status status, int os_errno)
@@ -205,3 +219,132 @@ void prefix_error(const char *name)
     PyErr_Clear();
     PyErr_Restore(type, value, trace);
 }
+
+/* ---- exceptions of others ------------------------------------------------------------------------------------------ */
+
+/* Our class for an exception of Python's own or of a library. */
+static PyObject *class_for(const struct gar_state *state, PyObject *exception)
+{
+    const struct {
+        PyObject *theirs;
+        PyObject *ours;
+    } table[] = {
+        {PyExc_MemoryError, state->errors[-(int)GAR_ERR_NOMEM]},
+        {PyExc_ImportError, state->import_error},
+        {PyExc_AttributeError, state->errors[-(int)GAR_ERR_TYPE]},
+        {PyExc_TypeError, state->errors[-(int)GAR_ERR_TYPE]},
+        {PyExc_OverflowError, state->errors[-(int)GAR_ERR_OVERFLOW]},
+        {PyExc_NotImplementedError, state->errors[-(int)GAR_ERR_UNSUPPORTED]},
+        {PyExc_FileNotFoundError, state->not_found_error},
+        {PyExc_PermissionError, state->permission_error},
+        {PyExc_OSError, state->errors[-(int)GAR_ERR_IO]},
+        {PyExc_IndexError, state->index_error},
+        {PyExc_ValueError, state->errors[-(int)GAR_ERR_VALUE]},
+        {PyExc_LookupError, state->errors[-(int)GAR_ERR_VALUE]},
+        {PyExc_ArithmeticError, state->errors[-(int)GAR_ERR_VALUE]},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        if (PyErr_GivenExceptionMatches(exception, table[i].theirs) != 0) {
+            return table[i].ours;
+        }
+    }
+    return state->errors[-(int)GAR_ERR_CALLBACK];
+}
+
+/* Its text on one line; that of exceptions that fit no class begins with their type. New reference, never NULL without
+ * an exception. */
+static PyObject *text_of(PyObject *exception, bool with_type)
+{
+    PyObject *name = PyType_GetName(Py_TYPE(exception));
+    PyObject *said = PyObject_Str(exception);
+    if (said == NULL) { /* it cannot even be printed */
+        PyErr_Clear();
+        said = PyUnicode_FromString("");
+    }
+    PyObject *line = said != NULL ? PyObject_CallMethod(said, "replace", "ss", "\n", " ") : NULL;
+    PyObject *text = NULL;
+    if (name != NULL && line != NULL) {
+        text = PyUnicode_GetLength(line) == 0 ? Py_NewRef(name)
+               : with_type                    ? PyUnicode_FromFormat("%U: %U", name, line)
+                                              : Py_NewRef(line);
+    }
+    Py_XDECREF(name);
+    Py_XDECREF(said);
+    Py_XDECREF(line);
+    return text;
+}
+
+/* The exception itself if it is ours or no Exception, else ours about it. New reference; NULL with an exception. */
+static PyObject *adopted(const struct gar_state *state, PyObject *exception)
+{
+    if (PyErr_GivenExceptionMatches(exception, state->error_base) != 0 ||
+        PyErr_GivenExceptionMatches(exception, PyExc_Exception) == 0) {
+        return Py_NewRef(exception);
+    }
+    PyObject *class = class_for(state, exception);
+    PyObject *text = text_of(exception, class == state->errors[-(int)GAR_ERR_CALLBACK]);
+    PyObject *ours = text != NULL ? PyObject_CallFunctionObjArgs(class, text, NULL) : NULL;
+    Py_XDECREF(text);
+    if (ours != NULL) {
+        PyException_SetCause(ours, Py_NewRef(exception));
+    }
+    return ours;
+}
+
+void adopt_error(struct gar_state *state)
+{
+    PyObject *type = NULL;
+    PyObject *value = NULL;
+    PyObject *trace = NULL;
+    PyErr_Fetch(&type, &value, &trace);
+    if (type == NULL || PyErr_GivenExceptionMatches(type, state->error_base) != 0) {
+        PyErr_Restore(type, value, trace);
+        return;
+    }
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (value == NULL) {
+        PyErr_Restore(type, value, trace);
+        return;
+    }
+    if (trace != NULL) {
+        (void)PyException_SetTraceback(value, trace);
+    }
+    PyObject *ours = adopted(state, value);
+    if (ours != NULL && ours != value) {
+        PyErr_SetObject((PyObject *)(void *)Py_TYPE(ours), ours);
+        Py_DECREF(ours);
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(trace);
+        return;
+    }
+    Py_XDECREF(ours);
+    PyErr_Restore(type, value, trace);
+}
+
+bool parse_args(struct gar_state *state, PyObject *args, const char *format, ...)
+{
+    va_list places;
+    va_start(places, format);
+    const int ok = PyArg_VaParse(args, format, places);
+    va_end(places);
+    if (ok == 0) {
+        adopt_error(state);
+    }
+    return ok != 0;
+}
+
+/* adopted(exception): what to raise in its stead. */
+static PyObject *adopt_given(PyObject *module, PyObject *exception)
+{
+    struct gar_state *state = module_state(module);
+    if (!PyExceptionInstance_Check(exception)) {
+        return raise_text(state, GAR_ERR_TYPE, "expected an exception");
+    }
+    return adopted(state, exception);
+}
+
+PyMethodDef error_functions[] = {
+    {"adopted", adopt_given, METH_O, "The exception of this package's tree for one of another."},
+    {NULL, NULL, 0, NULL},
+};

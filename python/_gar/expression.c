@@ -49,20 +49,45 @@ static struct gar_expr *typed_literal(struct gar_state *state, const char *type,
     return expr;
 }
 
-/* Values with a class of datetime or decimal go by the same road as columns of them: an array of one row. */
-static struct gar_expr *array_literal(struct gar_state *state, PyObject *value)
+/* A date or timestamp as the engine reads it, a duration as its ticks. The format is tdD, tsX:... or tDX. */
+static PyObject *ticks_text(const struct holder *holder)
 {
-    if (PyObject_HasAttrString(value, "dtype") &&
-        PyObject_HasAttrString(value, "item")) { /* a numpy scalar */
-        PyObject *item = PyObject_CallMethod(value, "item", NULL);
-        const bool is_plain = item != NULL && !PyObject_HasAttrString(item, "dtype");
-        struct gar_expr *own = is_plain ? expression_from_object(state, item) : NULL;
-        if (item != NULL && !is_plain) {
-            raise_text(state, GAR_ERR_TYPE, "this numpy value cannot be a literal");
-        }
-        Py_XDECREF(item);
-        return own;
+    const char *format = holder->schema.format;
+    int32_t days = 0;
+    int64_t ticks = 0;
+    if (format[1] == 'd') {
+        memcpy(&days, holder->array.buffers[1], sizeof days);
+        const struct civil c = civil_of(days);
+        return PyUnicode_FromFormat("%04lld-%02d-%02d", (long long)c.year, c.month, c.day);
     }
+    memcpy(&ticks, holder->array.buffers[1], sizeof ticks);
+    if (format[1] == 'D') {
+        return PyUnicode_FromFormat("%lld", (long long)ticks);
+    }
+    const int64_t per_second = format[2] == 's'   ? 1
+                               : format[2] == 'm' ? 1000
+                               : format[2] == 'u' ? 1000000
+                                                  : 1000000000;
+    const int digits = format[2] == 's' ? 0 : format[2] == 'm' ? 3 : format[2] == 'u' ? 6 : 9;
+    const int64_t rest = ticks % per_second + (ticks % per_second < 0 ? per_second : 0);
+    const int64_t seconds = (ticks - rest) / per_second;
+    const int64_t clock = seconds % 86400 + (seconds % 86400 < 0 ? 86400 : 0);
+    const struct civil c = civil_of((seconds - clock) / 86400);
+    char text[80];
+    char fraction[16] = "";
+    if (digits > 0) {
+        (void)snprintf(fraction, sizeof fraction, ".%0*lld", digits, (long long)rest);
+    }
+    (void)snprintf(text, sizeof text, "%04lld-%02d-%02d %02d:%02d:%02d%s%s", (long long)c.year,
+                   c.month, c.day, (int)(clock / 3600), (int)(clock / 60 % 60), (int)(clock % 60),
+                   fraction, format[4] != '\0' ? "Z" : "");
+    return PyUnicode_FromString(text);
+}
+
+/* Values with a class of datetime or decimal, and numpy's times, go by the same road as columns of them: an array of
+ * one row. */
+static struct gar_expr *row_literal(struct gar_state *state, PyObject *value)
+{
     PyObject *list = PyList_New(1);
     if (list == NULL || PyList_SetItem(list, 0, Py_NewRef(value)) < 0) {
         Py_XDECREF(list);
@@ -74,32 +99,72 @@ static struct gar_expr *array_literal(struct gar_state *state, PyObject *value)
         return NULL;
     }
     struct gar_error err;
+    struct gar_expr *expr = NULL;
     char *type = NULL;
-    const enum gar_status status = gar_type_from_arrow(&holder->schema, &type, &err);
+    const char *format = holder->schema.format;
+    enum gar_status status = holder->array.null_count > 0
+                                 ? gar_expr_null(&expr, &err)
+                                 : gar_type_from_arrow(&holder->schema, &type, &err);
     if (status < 0) {
         holder_unref(holder);
         raise_error(state, status, &err);
         return NULL;
     }
-    PyObject *text = NULL;
-    const char *format = holder->schema.format;
-    if (format[0] == 'd') {
-        text = PyObject_CallMethod(value, "__format__", "s", "f");
-    } else if (strcmp(format, "tdD") == 0 || format[1] == 't') {
-        text = PyObject_CallMethod(value, "isoformat", NULL);
-    } else if (format[1] == 's') {
-        text = PyObject_CallMethod(value, "isoformat", "s", " ");
-    } else if (format[1] == 'D') {
-        int64_t ticks;
-        memcpy(&ticks, holder->array.buffers[1], sizeof ticks);
-        text = PyUnicode_FromFormat("%lld", (long long)ticks);
-    } else {
-        raise_text(state, GAR_ERR_TYPE, "this value cannot be a literal");
+    if (expr == NULL) {
+        PyObject *text = NULL;
+        if (format[0] == 'd') {
+            text = PyObject_CallMethod(value, "__format__", "s", "f");
+        } else if (format[0] == 't' && format[1] == 't') {
+            text = PyObject_CallMethod(value, "isoformat", NULL);
+        } else if (format[0] == 't') {
+            text = ticks_text(holder);
+        } else {
+            raise_text(state, GAR_ERR_TYPE, "this value cannot be a literal");
+        }
+        expr = typed_literal(state, type, text);
     }
-    struct gar_expr *expr = typed_literal(state, type, text);
     gar_text_free(type);
     holder_unref(holder);
     return expr;
+}
+
+/* Is it an array of several values? Scalars of numpy have no dimensions. */
+static bool is_array(PyObject *value)
+{
+    PyObject *dimensions = PyObject_GetAttrString(value, "ndim");
+    const bool found =
+        dimensions != NULL && PyLong_Check(dimensions) && PyLong_AsLong(dimensions) != 0;
+    Py_XDECREF(dimensions);
+    PyErr_Clear();
+    return found;
+}
+
+static struct gar_expr *array_literal(struct gar_state *state, PyObject *value)
+{
+    if (!PyObject_HasAttrString(value, "dtype") || !PyObject_HasAttrString(value, "item") ||
+        (numpy_time_kind(value) != '\0' && !is_array(value))) {
+        return row_literal(state, value);
+    }
+    PyObject *name = PyType_GetName(Py_TYPE(value));
+    if (is_array(value)) {
+        if (name != NULL) {
+            PyErr_Format(state->errors[-(int)GAR_ERR_TYPE],
+                         "a %U of several values cannot be a literal; a literal is one value",
+                         name);
+        }
+        Py_XDECREF(name);
+        return NULL;
+    }
+    PyObject *item = PyObject_CallMethod(value, "item", NULL);
+    const bool is_plain = item != NULL && !PyObject_HasAttrString(item, "dtype");
+    struct gar_expr *own = is_plain ? expression_from_object(state, item) : NULL;
+    if (item != NULL && !is_plain && name != NULL) {
+        PyErr_Format(state->errors[-(int)GAR_ERR_TYPE], "a numpy value of %U cannot be a literal",
+                     name);
+    }
+    Py_XDECREF(name);
+    Py_XDECREF(item);
+    return own;
 }
 
 static enum gar_status int_literal(PyObject *value, struct gar_expr **out, struct gar_error *err)
@@ -120,7 +185,7 @@ static enum gar_status int_literal(PyObject *value, struct gar_expr **out, struc
     return GAR_ERR_OVERFLOW;
 }
 
-struct gar_expr *expression_from_object(struct gar_state *state, PyObject *obj)
+static struct gar_expr *convert_value(struct gar_state *state, PyObject *obj)
 {
     struct gar_expr *expr = NULL;
     struct gar_error err;
@@ -158,6 +223,15 @@ struct gar_expr *expression_from_object(struct gar_state *state, PyObject *obj)
     if (status < 0) {
         raise_error(state, status, &err);
         return NULL;
+    }
+    return expr;
+}
+
+struct gar_expr *expression_from_object(struct gar_state *state, PyObject *obj)
+{
+    struct gar_expr *expr = convert_value(state, obj);
+    if (expr == NULL) {
+        adopt_error(state);
     }
     return expr;
 }
@@ -317,7 +391,7 @@ static PyObject *expression_alias(PyObject *self, PyObject *args)
     const char *name = NULL;
     struct gar_expr *out = NULL;
     struct gar_error err;
-    if (!PyArg_ParseTuple(args, "s:alias", &name)) {
+    if (!parse_args(as_expression(self)->state, args, "s:alias", &name)) {
         return NULL;
     }
     const enum gar_status status = gar_expr_alias(as_expression(self)->expr, name, &out, &err);
@@ -330,7 +404,7 @@ static PyObject *expression_cast_text(PyObject *self, PyObject *args)
     int is_try = 0;
     struct gar_expr *out = NULL;
     struct gar_error err;
-    if (!PyArg_ParseTuple(args, "sp", &type, &is_try)) {
+    if (!parse_args(as_expression(self)->state, args, "sp", &type, &is_try)) {
         return NULL;
     }
     const enum gar_status status =
@@ -409,7 +483,7 @@ static PyObject *column(PyObject *module, PyObject *args)
     const char *name = NULL;
     struct gar_expr *out = NULL;
     struct gar_error err;
-    if (!PyArg_ParseTuple(args, "s:col", &name)) {
+    if (!parse_args(module_state(module), args, "s:col", &name)) {
         return NULL;
     }
     const enum gar_status status = gar_expr_column(name, &out, &err);
@@ -429,10 +503,29 @@ static PyObject *call(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     const char *name = count > 0 ? PyUnicode_AsUTF8AndSize(args[0], NULL) : NULL;
     if (name == NULL) {
-        PyErr_SetString(PyExc_TypeError, "call needs the name of a function");
-        return NULL;
+        return raise_text(module_state(module), GAR_ERR_TYPE, "call needs the name of a function");
     }
     return call_function(module_state(module), name, args + 1, count - 1);
+}
+
+/* restyle(expression, class): the same expression as an instance of a subclass. */
+static PyObject *restyle(PyObject *module, PyObject *args)
+{
+    struct gar_state *state = module_state(module);
+    PyObject *from = NULL;
+    PyObject *class = NULL;
+    if (!parse_args(state, args, "O!O!", state->expression_type, &from, &PyType_Type, &class)) {
+        return NULL;
+    }
+    if (!PyType_IsSubtype((PyTypeObject *)(void *)class, state->expression_type)) {
+        return raise_text(state, GAR_ERR_TYPE, "expected a subclass of Expression");
+    }
+    PyObject *self = PyType_GenericAlloc((PyTypeObject *)(void *)class, 0);
+    if (self != NULL) {
+        as_expression(self)->expr = gar_expr_retain(as_expression(from)->expr);
+        as_expression(self)->state = state;
+    }
+    return self;
 }
 
 /* parse(sql, frame or None) */
@@ -444,7 +537,7 @@ static PyObject *parse(PyObject *module, PyObject *args)
     PyObject *frame = NULL;
     struct gar_expr *out = NULL;
     struct gar_error err;
-    if (!PyArg_ParseTuple(args, "s#O", &sql, &size, &frame)) {
+    if (!parse_args(state, args, "s#O", &sql, &size, &frame)) {
         return NULL;
     }
     const struct gar_frame *names = PyObject_TypeCheck(frame, state->frame_type)
@@ -478,6 +571,7 @@ PyMethodDef expression_functions[] = {
     {"literal", literal, METH_O, "A plain value as an expression."},
     {"call", (PyCFunction)(void (*)(void))call, METH_FASTCALL,
      "A function of the registry on expressions or values."},
+    {"restyle", restyle, METH_VARARGS, "The same expression as an instance of a subclass."},
     {"parse", parse, METH_VARARGS, "A SQL expression; the frame may be None."},
     {"registry", registry, METH_NOARGS, "Every function of the engine."},
     {NULL, NULL, 0, NULL},

@@ -94,6 +94,7 @@ static const char **read_texts(struct gar_state *state, PyObject *list)
             out[i] = NULL;
         }
         if (out[i] == NULL) {
+            adopt_error(state);
             PyMem_Free((void *)(uintptr_t)out);
             return NULL;
         }
@@ -113,8 +114,7 @@ static PyObject *with_exprs(PyObject *self, PyObject *list, exprs_fn apply)
     struct gar_frame *out = NULL;
     struct gar_error err;
     if (!PyList_Check(list)) {
-        PyErr_SetString(PyExc_TypeError, "expected a list of expressions");
-        return NULL;
+        return raise_text(state, GAR_ERR_TYPE, "expected a list of expressions");
     }
     if (!read_exprs(state, list, &exprs)) {
         return NULL;
@@ -160,7 +160,7 @@ static PyObject *frame_rename(PyObject *self, PyObject *args)
     PyObject *to = NULL;
     struct gar_frame *out = NULL;
     struct gar_error err;
-    if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &from, &PyList_Type, &to)) {
+    if (!parse_args(as_frame(self)->state, args, "O!O!", &PyList_Type, &from, &PyList_Type, &to)) {
         return NULL;
     }
     const char **old_names = read_texts(as_frame(self)->state, from);
@@ -196,7 +196,7 @@ static PyObject *frame_limit(PyObject *self, PyObject *args)
     long long limit = 0;
     struct gar_frame *out = NULL;
     struct gar_error err;
-    if (!PyArg_ParseTuple(args, "LL", &offset, &limit)) {
+    if (!parse_args(as_frame(self)->state, args, "LL", &offset, &limit)) {
         return NULL;
     }
     const enum gar_status status =
@@ -205,12 +205,12 @@ static PyObject *frame_limit(PyObject *self, PyObject *args)
 }
 
 /* A list of bool of `count` items; PyMem_Free. */
-static bool *read_bools(PyObject *list, int64_t count)
+static bool *read_bools(struct gar_state *state, PyObject *list, int64_t count)
 {
     bool *out = PyMem_Calloc((size_t)count + 1, sizeof *out);
     if (out == NULL || PyList_Size(list) != (Py_ssize_t)count) {
         PyMem_Free(out);
-        PyErr_SetString(PyExc_ValueError, "one flag for each sort key is needed");
+        raise_text(state, GAR_ERR_VALUE, "one flag for each sort key is needed");
         return NULL;
     }
     for (int64_t i = 0; i < count; i++) {
@@ -228,14 +228,15 @@ static PyObject *frame_sort(PyObject *self, PyObject *args)
     struct expr_list exprs;
     struct gar_frame *out = NULL;
     struct gar_error err;
-    if (!PyArg_ParseTuple(args, "O!O!O", &PyList_Type, &keys, &PyList_Type, &descending,
-                          &nulls_first) ||
+    if (!parse_args(state, args, "O!O!O", &PyList_Type, &keys, &PyList_Type, &descending,
+                    &nulls_first) ||
         !read_exprs(state, keys, &exprs)) {
         return NULL;
     }
-    bool *down = read_bools(descending, exprs.count);
-    bool *first =
-        down != NULL && PyList_Check(nulls_first) ? read_bools(nulls_first, exprs.count) : NULL;
+    bool *down = read_bools(state, descending, exprs.count);
+    bool *first = down != NULL && PyList_Check(nulls_first)
+                      ? read_bools(state, nulls_first, exprs.count)
+                      : NULL;
     const bool ok = down != NULL && (first != NULL || !PyList_Check(nulls_first));
     enum gar_status status = GAR_OK;
     if (ok) {
@@ -257,7 +258,7 @@ static PyObject *frame_aggregate(PyObject *self, PyObject *args)
     struct expr_list agg_list;
     struct gar_frame *out = NULL;
     struct gar_error err;
-    if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &keys, &PyList_Type, &aggs) ||
+    if (!parse_args(state, args, "O!O!", &PyList_Type, &keys, &PyList_Type, &aggs) ||
         !read_exprs(state, keys, &key_list)) {
         return NULL;
     }
@@ -332,7 +333,7 @@ static PyObject *frame_explain(PyObject *self, PyObject *args)
     char *text = NULL;
     struct waiting w;
     enum gar_status status;
-    if (!PyArg_ParseTuple(args, "i", &stage)) {
+    if (!parse_args(as_frame(self)->state, args, "i", &stage)) {
         return NULL;
     }
     waiting_init(&w, as_frame(self)->state, NULL);
@@ -377,7 +378,7 @@ static PyObject *frame_table(PyObject *self, PyObject *args)
     long long width = 0;
     long long total = 0;
     gar_table_options_init(&options);
-    if (!PyArg_ParseTuple(args, "pLLLL", &html, &rows, &cell, &width, &total)) {
+    if (!parse_args(as_frame(self)->state, args, "pLLLL", &html, &rows, &cell, &width, &total)) {
         return NULL;
     }
     options.max_rows = rows;
@@ -450,7 +451,7 @@ static PyObject *frame_collect(PyObject *self, PyObject *args)
     struct gar_error err;
     struct gar_frame *out = NULL;
     enum gar_status status;
-    if (!PyArg_ParseTuple(args, "|L", &timeout_ms)) {
+    if (!parse_args(state, args, "|L", &timeout_ms)) {
         return NULL;
     }
     waiting_init(&w, state, &options);
@@ -468,7 +469,7 @@ static PyObject *frame_count_rows(PyObject *self, PyObject *args)
     struct gar_error err;
     int64_t rows = 0;
     enum gar_status status;
-    if (!PyArg_ParseTuple(args, "|L", &timeout_ms)) {
+    if (!parse_args(as_frame(self)->state, args, "|L", &timeout_ms)) {
         return NULL;
     }
     waiting_init(&w, state, &options);
@@ -485,7 +486,8 @@ static PyObject *frame_run(PyObject *self, PyObject *args)
     long long timeout_ms = 0;
     int as_view = 0;
     int mode = GAR_RUN_ON_DEMAND;
-    if (!PyArg_ParseTuple(args, "LLp|i", &batch_rows, &timeout_ms, &as_view, &mode)) {
+    if (!parse_args(as_frame(self)->state, args, "LLp|i", &batch_rows, &timeout_ms, &as_view,
+                    &mode)) {
         return NULL;
     }
     return start_result(as_frame(self)->state, as_frame(self)->frame, batch_rows, timeout_ms,
@@ -505,7 +507,7 @@ static PyObject *frame_stream(PyObject *self, PyObject *args)
     struct ArrowArrayStream stream;
     struct waiting w;
     enum gar_status status;
-    if (!PyArg_ParseTuple(args, "Lp", &batch_rows, &as_view)) {
+    if (!parse_args(state, args, "Lp", &batch_rows, &as_view)) {
         return NULL;
     }
     waiting_init(&w, state, NULL);
@@ -543,8 +545,8 @@ static PyObject *write_files(PyObject *self, PyObject *args, write_fn write)
     struct waiting w;
     enum gar_status status;
     gar_write_options_init(&options);
-    if (!PyArg_ParseTuple(args, "szppzpL|L", &path, &compression, &overwrite, &single_file,
-                          &delimiter, &header, &row_group_rows, &timeout_ms)) {
+    if (!parse_args(state, args, "szppzpL|L", &path, &compression, &overwrite, &single_file,
+                    &delimiter, &header, &row_group_rows, &timeout_ms)) {
         return NULL;
     }
     if (delimiter != NULL) {
@@ -627,7 +629,7 @@ static PyObject *range_frame(PyObject *module, PyObject *args)
     long long step = 1;
     struct gar_frame *out = NULL;
     struct gar_error err;
-    if (session == NULL || !PyArg_ParseTuple(args, "LLL", &start, &end, &step)) {
+    if (session == NULL || !parse_args(state, args, "LLL", &start, &end, &step)) {
         return NULL;
     }
     const enum gar_status status = gar_frame_range(session, start, end, step, &out, &err);
@@ -640,7 +642,7 @@ static PyObject *concat_frames(PyObject *module, PyObject *args)
     PyObject *list = NULL;
     struct gar_frame *out = NULL;
     struct gar_error err;
-    if (!PyArg_ParseTuple(args, "O!", &PyList_Type, &list)) {
+    if (!parse_args(state, args, "O!", &PyList_Type, &list)) {
         return NULL;
     }
     const Py_ssize_t count = PyList_Size(list);
@@ -652,8 +654,7 @@ static PyObject *concat_frames(PyObject *module, PyObject *args)
         PyObject *item = PyList_GetItem(list, i);
         if (!PyObject_TypeCheck(item, state->frame_type)) {
             PyMem_Free(frames);
-            PyErr_SetString(PyExc_TypeError, "expected frames");
-            return NULL;
+            return raise_text(state, GAR_ERR_TYPE, "expected frames");
         }
         frames[i] = as_frame(item)->frame;
     }
@@ -708,7 +709,7 @@ static PyObject *from_columns(PyObject *module, PyObject *args)
     struct gar_frame *out = NULL;
     struct gar_error err;
     if (session == NULL ||
-        !PyArg_ParseTuple(args, "O!O!", &PyList_Type, &name_list, &PyList_Type, &objects)) {
+        !parse_args(state, args, "O!O!", &PyList_Type, &name_list, &PyList_Type, &objects)) {
         return NULL;
     }
     drop_list_drain(state->drops);
@@ -789,9 +790,8 @@ static PyObject *read_parquet(PyObject *module, PyObject *args)
     struct waiting w;
     enum gar_status status;
     gar_parquet_options_init(&options);
-    if (session == NULL ||
-        !PyArg_ParseTuple(args, "O!O!O!z", &PyList_Type, &paths, &PyList_Type, &names, &PyList_Type,
-                          &types, &options.file_path_column)) {
+    if (session == NULL || !parse_args(state, args, "O!O!O!z", &PyList_Type, &paths, &PyList_Type,
+                                       &names, &PyList_Type, &types, &options.file_path_column)) {
         return NULL;
     }
     const char **texts = read_texts(state, paths);
@@ -850,10 +850,10 @@ static PyObject *read_csv(PyObject *module, PyObject *args)
     enum gar_status status;
     gar_csv_options_init(&options);
     if (session == NULL ||
-        !PyArg_ParseTuple(args, "O!O!O!zpzzzpzppz", &PyList_Type, &paths, &PyList_Type, &names,
-                          &PyList_Type, &types, &options.file_path_column, &has_header, &delimiter,
-                          &quote, &escape, &double_quote, &comment, &allow_variable, &infer,
-                          &options.null_text) ||
+        !parse_args(state, args, "O!O!O!zpzzzpzppz", &PyList_Type, &paths, &PyList_Type, &names,
+                    &PyList_Type, &types, &options.file_path_column, &has_header, &delimiter,
+                    &quote, &escape, &double_quote, &comment, &allow_variable, &infer,
+                    &options.null_text) ||
         !read_char(state, "delimiter", delimiter, &options.delimiter) ||
         !read_char(state, "quote", quote, &options.quote) ||
         !read_char(state, "escape_char", escape, &options.escape) ||
@@ -889,8 +889,7 @@ static PyObject *empty_column(PyObject *module, PyObject *frame)
     struct ArrowSchema schema;
     struct gar_error err;
     if (!PyObject_TypeCheck(frame, state->frame_type)) {
-        PyErr_SetString(PyExc_TypeError, "expected a frame");
-        return NULL;
+        return raise_text(state, GAR_ERR_TYPE, "expected a frame");
     }
     const enum gar_status status = gar_frame_schema(as_frame(frame)->frame, &schema, &err);
     if (status < 0) {

@@ -2,8 +2,8 @@
 /* numpy arrays and other one-dimensional buffers to Arrow, without numpy itself.
  *
  * Contiguous arrays of native numbers, timestamps and durations are shared: the Arrow array keeps the Python object
- * alive and gives it back on the drop list. Booleans, dates, texts, strided and byte-swapped arrays are copied. NaT is
- * null; NaN is a value. */
+ * alive and gives it back on the drop list. Booleans, dates, texts, strided, unaligned and byte-swapped arrays are
+ * copied. NaT and masked values are null; NaN is a value. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,6 +20,7 @@ struct source {
     char unit[8];       /* of M and m: D s ms us ns ... */
     int64_t unit_count; /* 1 in datetime64[s], 25 in datetime64[25s] */
     bool swapped;
+    uint8_t *mask; /* one byte for each item, not 0: null; raw_malloc, NULL without a mask */
 };
 
 /* ---- shared arrays ----------------------------------------------------------------------------------------------------- */
@@ -109,22 +110,69 @@ static struct holder *copy_numbers(const struct source *s, void *validity, int64
     return finish_array(&parts, format);
 }
 
+static int64_t tick_at(const struct source *s, int64_t i)
+{
+    int64_t v;
+    memcpy(&v, s->data + i * s->stride_bytes, sizeof v);
+    return s->swapped ? (int64_t)__builtin_bswap64((uint64_t)v) : v;
+}
+
+static bool is_null_at(const struct source *s, bool nat, int64_t i)
+{
+    return (s->mask != NULL && s->mask[i] != 0) || (nat && tick_at(s, i) == INT64_MIN);
+}
+
 static bool is_packed(const struct source *s)
 {
-    return !s->swapped && (s->stride_bytes == s->item_bytes || s->length <= 1);
+    return !s->swapped && (s->stride_bytes == s->item_bytes || s->length <= 1) &&
+           (uintptr_t)s->data % (uintptr_t)s->item_bytes == 0;
+}
+
+/* Bitmap of what is neither masked nor, with nat, NaT; NULL with *nulls 0 when that is everything; *ok false with an
+ * exception when memory is short. */
+static void *validity_of(const struct source *s, bool nat, int64_t *nulls, bool *ok)
+{
+    *nulls = 0;
+    *ok = true;
+    for (int64_t i = 0; (nat || s->mask != NULL) && i < s->length; i++) {
+        *nulls += is_null_at(s, nat, i);
+    }
+    if (*nulls == 0) {
+        return NULL;
+    }
+    uint8_t *bits = raw_calloc((size_t)(s->length + 7) / 8 + 1, 1);
+    if (bits == NULL) {
+        *ok = false;
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (int64_t i = 0; i < s->length; i++) {
+        const unsigned valid = !is_null_at(s, nat, i);
+        bits[i >> 3] = (uint8_t)(bits[i >> 3] | (valid << (i & 7)));
+    }
+    return bits;
 }
 
 static struct holder *numbers(struct gar_state *state, const struct source *s, const char *format)
 {
-    return is_packed(s) ? share_source(state, s, NULL, 0, format)
-                        : copy_numbers(s, NULL, 0, format);
+    int64_t nulls = 0;
+    bool ok = true;
+    void *validity = validity_of(s, false, &nulls, &ok);
+    if (!ok) {
+        return NULL;
+    }
+    return is_packed(s) ? share_source(state, s, validity, nulls, format)
+                        : copy_numbers(s, validity, nulls, format);
 }
 
 static struct holder *bools(const struct source *s)
 {
     struct built_array parts = {.length = s->length};
-    uint8_t *bits = raw_calloc((size_t)(s->length + 7) / 8 + 1, 1);
+    bool ok = true;
+    parts.validity = validity_of(s, false, &parts.null_count, &ok);
+    uint8_t *bits = ok ? raw_calloc((size_t)(s->length + 7) / 8 + 1, 1) : NULL;
     if (bits == NULL) {
+        free_parts(&parts);
         PyErr_NoMemory();
         return NULL;
     }
@@ -162,10 +210,13 @@ static uint32_t widen_half(uint16_t half)
 static struct holder *halves(const struct source *s)
 {
     struct built_array parts = {.length = s->length};
-    uint16_t *packed = packed_copy(s);
+    bool ok = true;
+    parts.validity = validity_of(s, false, &parts.null_count, &ok);
+    uint16_t *packed = ok ? packed_copy(s) : NULL;
     uint32_t *wide = packed != NULL ? raw_calloc((size_t)s->length, sizeof *wide) : NULL;
     if (wide == NULL) {
         raw_free(packed);
+        free_parts(&parts);
         PyErr_NoMemory();
         return NULL;
     }
@@ -179,40 +230,18 @@ static struct holder *halves(const struct source *s)
 
 /* ---- datetime64 and timedelta64 ----------------------------------------------------------------------------------------- */
 
-static int64_t tick_at(const struct source *s, int64_t i)
-{
-    int64_t v;
-    memcpy(&v, s->data + i * s->stride_bytes, sizeof v);
-    return s->swapped ? (int64_t)__builtin_bswap64((uint64_t)v) : v;
-}
+/* How a unit of numpy is stored: items times factor, or items divided by divisor where that leaves nothing. */
+struct stored_unit {
+    const char *unit;
+    char letter; /* of the Arrow unit, D for days */
+    int64_t factor;
+    int64_t divisor;
+};
 
-/* Bitmap of what is not NaT; NULL with *nulls 0 when everything is, *ok false when memory is short. */
-static void *not_nat(const struct source *s, int64_t *nulls, bool *ok)
-{
-    *nulls = 0;
-    *ok = true;
-    for (int64_t i = 0; i < s->length; i++) {
-        *nulls += tick_at(s, i) == INT64_MIN;
-    }
-    if (*nulls == 0) {
-        return NULL;
-    }
-    uint8_t *bits = raw_calloc((size_t)(s->length + 7) / 8 + 1, 1);
-    if (bits == NULL) {
-        *ok = false;
-        PyErr_NoMemory();
-        return NULL;
-    }
-    for (int64_t i = 0; i < s->length; i++) {
-        const unsigned valid = tick_at(s, i) != INT64_MIN;
-        bits[i >> 3] = (uint8_t)(bits[i >> 3] | (valid << (i & 7)));
-    }
-    return bits;
-}
-
-/* Items times `factor`, as int32 days or int64; checked. Moves validity. */
+/* Items in the stored unit, as int32 days or int64; checked. Moves validity. */
 static struct holder *scaled(struct gar_state *state, const struct source *s, void *validity,
-                             int64_t nulls, int64_t factor, bool as_days, const char *format)
+                             int64_t nulls, const struct stored_unit *unit, bool as_days,
+                             const char *format)
 {
     struct built_array parts = {.validity = validity, .null_count = nulls, .length = s->length};
     parts.values = raw_calloc((size_t)s->length + 2, as_days ? 4 : 8);
@@ -222,14 +251,22 @@ static struct holder *scaled(struct gar_state *state, const struct source *s, vo
     }
     for (int64_t i = 0; ok && i < s->length; i++) {
         int64_t v = tick_at(s, i);
-        if (v == INT64_MIN) {
+        if (is_null_at(s, true, i)) {
             continue;
         }
-        ok = !__builtin_mul_overflow(v, factor, &v) &&
-             (!as_days || (v >= INT32_MIN && v <= INT32_MAX));
-        if (!ok) {
-            raise_text(state, GAR_ERR_OVERFLOW, "the datetime64 at row %lld is out of range",
+        ok = !__builtin_mul_overflow(v, s->unit_count, &v) &&
+             !__builtin_mul_overflow(v, unit->factor, &v);
+        if (ok && v % unit->divisor != 0) {
+            raise_text(state, GAR_ERR_VALUE, "the value at row %lld is finer than nanoseconds",
                        (long long)i);
+            ok = false;
+            break;
+        }
+        v /= unit->divisor;
+        ok = ok && (!as_days || (v >= INT32_MIN && v <= INT32_MAX));
+        if (!ok) {
+            raise_text(state, GAR_ERR_OVERFLOW, "the %s at row %lld is out of range",
+                       s->kind == 'M' ? "datetime64" : "timedelta64", (long long)i);
         } else if (as_days) {
             ((int32_t *)parts.values)[i] = (int32_t)v;
         } else {
@@ -243,43 +280,90 @@ static struct holder *scaled(struct gar_state *state, const struct source *s, vo
     return finish_array(&parts, format);
 }
 
-static struct holder *datetimes(struct gar_state *state, const struct source *s)
+static struct holder *from_interface(struct gar_state *state, PyObject *obj, PyObject *dict,
+                                     uint8_t *mask);
+
+/* datetime64 of years and months: numpy knows the days. */
+static struct holder *by_days(struct gar_state *state, PyObject *obj, const struct source *s)
 {
-    static const struct {
-        const char *unit;
-        char letter;    /* of the Arrow unit, D for days */
-        int64_t factor; /* items per unit */
-    } units[] = {{"ns", 'n', 1}, {"us", 'u', 1},   {"ms", 'm', 1}, {"s", 's', 1},
-                 {"m", 's', 60}, {"h", 's', 3600}, {"D", 'D', 1},  {"W", 'D', 7}};
+    PyObject *days = PyObject_CallMethod(obj, "astype", "s", "datetime64[D]");
+    PyObject *dict = days != NULL ? PyObject_GetAttrString(days, "__array_interface__") : NULL;
+    PyObject *type =
+        dict != NULL && PyDict_Check(dict) ? PyDict_GetItemString(dict, "typestr") : NULL;
+    struct holder *holder = NULL;
+    if (type != NULL && PyUnicode_Check(type) &&
+        PyUnicode_CompareWithASCIIString(type, "<M8[D]") == 0) {
+        holder = from_interface(state, days, dict, s->mask);
+    } else if (PyErr_Occurred() == NULL) {
+        raise_text(state, GAR_ERR_TYPE, "astype() did not give an array of days");
+    }
+    Py_XDECREF(dict);
+    Py_XDECREF(days);
+    return holder;
+}
+
+/* An array of times without unit holds nothing but NaT. */
+static struct holder *all_null(const struct source *s)
+{
+    struct built_array parts = {.length = s->length, .null_count = s->length};
+    return finish_array(&parts, "n");
+}
+
+static struct holder *times(struct gar_state *state, const struct source *s,
+                            const struct stored_unit *unit)
+{
+    const bool is_delta = s->kind == 'm';
+    const bool as_days = unit->letter == 'D' && !is_delta;
+    struct stored_unit own = *unit;
+    own.factor *= unit->letter == 'D' && is_delta ? 86400 : 1;
+    int64_t nulls = 0;
+    bool ok = true;
+    void *validity = validity_of(s, true, &nulls, &ok);
+    if (!ok) {
+        return NULL;
+    }
+    char format[8];
+    const char letter = unit->letter == 'D' ? 's' : unit->letter;
+    (void)snprintf(format, sizeof format, as_days ? "tdD" : is_delta ? "tD%c" : "ts%c:", letter);
+    if (as_days || own.factor != 1 || own.divisor != 1 || s->unit_count != 1) {
+        return scaled(state, s, validity, nulls, &own, as_days, format);
+    }
+    return is_packed(s) ? share_source(state, s, validity, nulls, format)
+                        : copy_numbers(s, validity, nulls, format);
+}
+
+static struct holder *datetimes(struct gar_state *state, PyObject *obj, const struct source *s)
+{
+    static const struct stored_unit units[] = {
+        {"ns", 'n', 1, 1},    {"us", 'u', 1, 1},       {"ms", 'm', 1, 1},         {"s", 's', 1, 1},
+        {"m", 's', 60, 1},    {"h", 's', 3600, 1},     {"D", 'D', 1, 1},          {"W", 'D', 7, 1},
+        {"ps", 'n', 1, 1000}, {"fs", 'n', 1, 1000000}, {"as", 'n', 1, 1000000000}};
+    if (s->item_bytes != 8) {
+        raise_text(state, GAR_ERR_TYPE, "a datetime64 or timedelta64 of %lld bytes",
+                   (long long)s->item_bytes);
+        return NULL;
+    }
     for (size_t k = 0; k < sizeof units / sizeof units[0]; k++) {
-        if (strcmp(units[k].unit, s->unit) != 0) {
-            continue;
+        if (strcmp(units[k].unit, s->unit) == 0) {
+            return times(state, s, &units[k]);
         }
-        int64_t nulls = 0;
-        bool ok = true;
-        void *validity = not_nat(s, &nulls, &ok);
-        if (!ok) {
-            return NULL;
-        }
-        const bool is_delta = s->kind == 'm';
-        const bool as_days = units[k].letter == 'D' && !is_delta;
-        const int64_t factor =
-            s->unit_count * units[k].factor * (units[k].letter == 'D' && is_delta ? 86400 : 1);
-        char format[8];
-        const char letter = units[k].letter == 'D' ? 's' : units[k].letter;
-        (void)snprintf(format, sizeof format,
-                       as_days    ? "tdD"
-                       : is_delta ? "tD%c"
-                                  : "ts%c:",
-                       letter);
-        if (as_days || factor != 1) {
-            return scaled(state, s, validity, nulls, factor, as_days, format);
-        }
-        return is_packed(s) ? share_source(state, s, validity, nulls, format)
-                            : copy_numbers(s, validity, nulls, format);
+    }
+    if (s->kind == 'M' && (strcmp(s->unit, "Y") == 0 || strcmp(s->unit, "M") == 0)) {
+        return by_days(state, obj, s);
+    }
+    int64_t nulls = 0;
+    bool ok = true;
+    raw_free(validity_of(s, true, &nulls, &ok));
+    if (!ok) {
+        return NULL;
+    }
+    if (s->unit[0] == '\0' && nulls == s->length) {
+        return all_null(s);
     }
     raise_text(state, GAR_ERR_UNSUPPORTED,
-               "numpy unit '%s' is not supported; convert to ns, us, ms, s or D",
+               s->kind == 'm' && s->unit[0] != '\0'
+                   ? "a timedelta64 of unit '%s' has no fixed length; convert to days"
+                   : "numpy unit '%s' is not supported; convert to ns, us, ms, s or D",
                s->unit[0] != '\0' ? s->unit : "generic");
     return NULL;
 }
@@ -300,6 +384,12 @@ static struct holder *by_list(struct gar_state *state, PyObject *obj)
     struct holder *holder = column_from_sequence(state, list);
     Py_DECREF(list);
     return holder;
+}
+
+static struct holder *empty_texts(const char *format)
+{
+    struct built_array parts = {.is_text = true};
+    return finish_array(&parts, format);
 }
 
 static struct holder *convert(struct gar_state *state, PyObject *obj, const struct source *s)
@@ -330,11 +420,16 @@ static struct holder *convert(struct gar_state *state, PyObject *obj, const stru
         }
         break;
     case 'M':
-    case 'm': return datetimes(state, s);
+    case 'm': return datetimes(state, obj, s);
     case 'U':
     case 'S':
     case 'T':
+        return s->length > 0 ? by_list(state, obj) : empty_texts(s->kind == 'S' ? "vz" : "vu");
     case 'O': return by_list(state, obj);
+    case 'V':
+        raise_text(state, GAR_ERR_UNSUPPORTED,
+                   "a structured numpy array is no column; give each of its fields as one");
+        return NULL;
     default: break;
     }
     raise_text(state, GAR_ERR_UNSUPPORTED,
@@ -396,13 +491,25 @@ static bool read_interface(struct gar_state *state, PyObject *obj, PyObject *dic
         raise_text(state, GAR_ERR_UNSUPPORTED, "numpy type '%s' is not supported", text);
         return false;
     }
+    if (s->item_bytes <= 0 && s->kind != 'O' && s->kind != 'U' && s->kind != 'S') {
+        raise_text(state, GAR_ERR_TYPE, "numpy type '%s' has no size", text);
+        return false;
+    }
     s->owner = obj;
     s->length = item_as_int(shape, 0);
     s->data = PyLong_AsVoidPtr(PyTuple_GetItem(data, 0));
     s->stride_bytes = strides != NULL && PyTuple_Check(strides) && PyTuple_Size(strides) == 1
                           ? item_as_int(strides, 0)
                           : s->item_bytes;
-    return PyErr_Occurred() == NULL;
+    if (PyErr_Occurred() != NULL) {
+        return false;
+    }
+    if (s->length < 0 || (s->length > 0 && s->data == NULL)) {
+        raise_text(state, GAR_ERR_VALUE, "an __array_interface__ of %lld items without data",
+                   (long long)s->length);
+        return false;
+    }
+    return true;
 }
 
 /* A Py_buffer kept by a capsule, so that one Python object owns it. */
@@ -482,22 +589,85 @@ static struct holder *from_plain_buffer(struct gar_state *state, PyObject *obj)
     return holder;
 }
 
+/* An array by its __array_interface__; the mask may be NULL and stays the caller's. */
+static struct holder *from_interface(struct gar_state *state, PyObject *obj, PyObject *dict,
+                                     uint8_t *mask)
+{
+    struct source s = {.mask = mask};
+    return read_interface(state, obj, dict, &s) ? convert(state, obj, &s) : NULL;
+}
+
+/* One byte for each item of a mask of numpy's; raw_malloc. NULL with an exception. */
+static uint8_t *read_mask(struct gar_state *state, PyObject *mask, int64_t length)
+{
+    struct source s = {0};
+    PyObject *dict = PyObject_GetAttrString(mask, "__array_interface__");
+    uint8_t *bytes = NULL;
+    if (dict != NULL && PyDict_Check(dict) && read_interface(state, mask, dict, &s)) {
+        if (s.kind != 'b' || s.length != length) {
+            raise_text(state, GAR_ERR_TYPE, "a mask needs one boolean for each value");
+        } else {
+            bytes = raw_malloc((size_t)length);
+            if (bytes == NULL) {
+                PyErr_NoMemory();
+            }
+        }
+    }
+    for (int64_t i = 0; bytes != NULL && i < length; i++) {
+        bytes[i] = (uint8_t)s.data[i * s.stride_bytes];
+    }
+    Py_XDECREF(dict);
+    return bytes;
+}
+
+/* A masked array of numpy. Texts and objects go by their list, which has None for masked values. */
+static struct holder *from_masked(struct gar_state *state, PyObject *obj)
+{
+    PyObject *data = PyObject_GetAttrString(obj, "data");
+    PyObject *numpy = data != NULL ? PyImport_ImportModule("numpy.ma") : NULL;
+    PyObject *mask = numpy != NULL ? PyObject_CallMethod(numpy, "getmaskarray", "O", obj) : NULL;
+    PyObject *dict = mask != NULL ? PyObject_GetAttrString(data, "__array_interface__") : NULL;
+    struct source s = {0};
+    struct holder *holder = NULL;
+    if (dict != NULL && PyDict_Check(dict) && read_interface(state, data, dict, &s)) {
+        uint8_t *bytes = read_mask(state, mask, s.length);
+        if (bytes != NULL && s.length > 0 && strchr("USTO", s.kind) != NULL) {
+            holder = by_list(state, obj);
+        } else if (bytes != NULL) {
+            holder = from_interface(state, data, dict, bytes);
+        }
+        raw_free(bytes);
+    }
+    Py_XDECREF(dict);
+    Py_XDECREF(mask);
+    Py_XDECREF(numpy);
+    Py_XDECREF(data);
+    return holder;
+}
+
+char numpy_time_kind(PyObject *value)
+{
+    PyObject *dtype = PyObject_GetAttrString(value, "dtype");
+    PyObject *kind = dtype != NULL ? PyObject_GetAttrString(dtype, "kind") : NULL;
+    const char *text =
+        kind != NULL && PyUnicode_Check(kind) ? PyUnicode_AsUTF8AndSize(kind, NULL) : NULL;
+    const char letter = text != NULL && (text[0] == 'M' || text[0] == 'm') ? text[0] : '\0';
+    Py_XDECREF(kind);
+    Py_XDECREF(dtype);
+    PyErr_Clear();
+    return letter;
+}
+
 struct holder *column_from_buffer(struct gar_state *state, PyObject *obj, bool *handled)
 {
     *handled = true;
     if (PyObject_HasAttrString(obj, "__array_interface__") && PyObject_HasAttrString(obj, "mask") &&
-        PyObject_HasAttrString(
-            obj, "filled")) { /* a masked array: its list has None for masked values */
-        PyObject *list = PyObject_CallMethod(obj, "tolist", NULL);
-        struct holder *masked = list != NULL ? column_from_object(state, list) : NULL;
-        Py_XDECREF(list);
-        return masked;
+        PyObject_HasAttrString(obj, "filled")) {
+        return from_masked(state, obj);
     }
     PyObject *dict = PyObject_GetAttrString(obj, "__array_interface__");
     if (dict != NULL && PyDict_Check(dict)) {
-        struct source s = {0};
-        struct holder *holder =
-            read_interface(state, obj, dict, &s) ? convert(state, obj, &s) : NULL;
+        struct holder *holder = from_interface(state, obj, dict, NULL);
         Py_DECREF(dict);
         return holder;
     }

@@ -2,7 +2,10 @@
 /* Lists of Python objects to Arrow: one pass finds the type that holds every value, one fills the buffers.
  *
  * int -> int64 (uint64 beyond), float -> float64 (ints among them too), bool, str, bytes, date, datetime -> timestamp[us],
- * time, timedelta -> duration[us], Decimal -> decimal, None -> null. Anything else is an error naming the row. */
+ * time, timedelta -> duration[us], Decimal -> decimal, None -> null. A Timestamp or Timedelta of pandas with nanoseconds
+ * makes the column's unit ns. NaN is a value among numbers and null among values of any other kind, where only a missing
+ * value can be meant. numpy scalars are Python's own values, but times keep their unit. Anything else is an error naming
+ * the row. */
 #include <stdio.h>
 #include <string.h>
 
@@ -210,6 +213,8 @@ struct fill {
     int64_t data_room; /* of the newest text block */
     /* What the values decide beside their kind. */
     bool is_unsigned; /* ints beyond int64 */
+    bool nan_is_null; /* NaN among values that are no floats */
+    bool is_nano;     /* some datetime or timedelta has nanoseconds */
     int32_t precision;
     int32_t scale;
     PyObject *zone; /* borrowed: tzinfo of the first aware datetime */
@@ -219,6 +224,16 @@ static bool out_of_memory(void)
 {
     PyErr_NoMemory();
     return false;
+}
+
+static bool is_nan(PyObject *value)
+{
+    return PyFloat_Check(value) && PyFloat_AsDouble(value) != PyFloat_AsDouble(value);
+}
+
+static bool is_missing(const struct fill *f, PyObject *value)
+{
+    return value == Py_None || (f->nan_is_null && is_nan(value));
 }
 
 static bool set_null(struct fill *f, int64_t i)
@@ -268,11 +283,29 @@ static bool put_int(struct fill *f, PyObject *value, int64_t i)
     return v != -1 || PyErr_Occurred() == NULL;
 }
 
+/* Up to here every integer is a float64. */
+#define EXACT_INT_MAX 9007199254740992.0
+
 static bool put_float(struct fill *f, PyObject *value, int64_t i)
 {
     const double v = PyFloat_AsDouble(value);
     ((double *)f->parts.values)[i] = v;
-    return v != -1.0 || PyErr_Occurred() == NULL;
+    if (v == -1.0 && PyErr_Occurred() != NULL) {
+        return false;
+    }
+    if (PyLong_Check(value) && (v >= EXACT_INT_MAX || v <= -EXACT_INT_MAX)) {
+        PyObject *back = PyLong_FromDouble(v);
+        const int same = back != NULL ? PyObject_RichCompareBool(back, value, Py_EQ) : -1;
+        Py_XDECREF(back);
+        if (same == 0) {
+            raise_text(f->state, GAR_ERR_OVERFLOW,
+                       "the integer at row %lld stands among floats and is not exact as float64; "
+                       "give a float or a Decimal",
+                       (long long)i);
+        }
+        return same > 0;
+    }
+    return true;
 }
 
 #define BLOCK_BYTES_FIRST INT64_C(4096)
@@ -406,6 +439,17 @@ static bool clock_of(PyObject *value, int64_t *micros)
 
 static bool put_time(struct fill *f, PyObject *value, int64_t i)
 {
+    PyObject *zone = PyObject_GetAttrString(value, "tzinfo");
+    const bool is_plain = zone == Py_None;
+    if (zone != NULL && !is_plain) {
+        raise_text(f->state, GAR_ERR_UNSUPPORTED,
+                   "the time at row %lld has a time zone; a time of day has none here",
+                   (long long)i);
+    }
+    Py_XDECREF(zone);
+    if (!is_plain) {
+        return false;
+    }
     return clock_of(value, (int64_t *)f->parts.values + i);
 }
 
@@ -418,7 +462,7 @@ static bool get_part(PyObject *value, PyObject *name, int64_t *out)
     return *out != -1 || PyErr_Occurred() == NULL;
 }
 
-static bool micros_of_delta(const struct gar_state *state, PyObject *value, int64_t *out)
+static bool micros_of_delta(struct gar_state *state, PyObject *value, int64_t row, int64_t *out)
 {
     int64_t days = 0;
     int64_t seconds = 0;
@@ -429,15 +473,40 @@ static bool micros_of_delta(const struct gar_state *state, PyObject *value, int6
     /* timedelta allows 10^9 days: beyond int64 microseconds from 1.06 * 10^8 days on */
     if (ok && (__builtin_mul_overflow(days, INT64_C(86400000000), out) ||
                __builtin_add_overflow(*out, seconds * 1000000 + micros, out))) {
-        PyErr_SetString(PyExc_OverflowError, "a timedelta beyond 64-bit microseconds");
-        return false;
+        return raise_text(state, GAR_ERR_OVERFLOW,
+                          "the timedelta at row %lld is beyond 64-bit microseconds",
+                          (long long)row) != NULL;
     }
     return ok;
 }
 
+/* Microseconds and the nanoseconds that pandas keeps beside them, in the column's unit. */
+static bool put_ticks(struct fill *f, int64_t micros, PyObject *value, const char *name, int64_t i)
+{
+    int64_t *out = (int64_t *)f->parts.values + i;
+    int64_t nanos = 0;
+    *out = micros;
+    if (!f->is_nano) {
+        return true;
+    }
+    if (PyObject_HasAttrString(value, name) != 0 && !get_number(value, name, &nanos)) {
+        return false;
+    }
+    if (__builtin_mul_overflow(micros, 1000, out) || __builtin_add_overflow(*out, nanos, out)) {
+        raise_text(f->state, GAR_ERR_OVERFLOW,
+                   "the value at row %lld is beyond 64-bit nanoseconds, which others in the column "
+                   "need",
+                   (long long)i);
+        return false;
+    }
+    return true;
+}
+
 static bool put_timedelta(struct fill *f, PyObject *value, int64_t i)
 {
-    return micros_of_delta(f->state, value, (int64_t *)f->parts.values + i);
+    int64_t micros = 0;
+    return micros_of_delta(f->state, value, i, &micros) &&
+           put_ticks(f, micros, value, "nanoseconds", i);
 }
 
 /* Python's own subtraction takes the offset of an aware datetime into account. */
@@ -454,9 +523,10 @@ static bool put_datetime(struct fill *f, PyObject *value, int64_t i)
         }
         return false;
     }
-    const bool ok = micros_of_delta(f->state, since, (int64_t *)f->parts.values + i);
+    int64_t micros = 0;
+    const bool ok = micros_of_delta(f->state, since, i, &micros);
     Py_DECREF(since);
-    return ok;
+    return ok && put_ticks(f, micros, value, "nanosecond", i);
 }
 
 /* ---- decimals --------------------------------------------------------------------------------------------------------- */
@@ -501,7 +571,7 @@ static bool measure_decimals(struct fill *f)
     int32_t most_before = 0;
     for (int64_t i = 0; i < f->length; i++) {
         PyObject *value = item_at(f->items, f->is_list, (Py_ssize_t)i);
-        if (kind_of(f->state, value) == KIND_NONE) {
+        if (is_missing(f, value)) {
             continue;
         }
         PyObject *text = decimal_text(f, value, i);
@@ -562,7 +632,7 @@ static bool fill_all(struct fill *f, put_fn put)
 {
     for (int64_t i = 0; i < f->length; i++) {
         PyObject *value = item_at(f->items, f->is_list, (Py_ssize_t)i);
-        if (value == Py_None) {
+        if (is_missing(f, value)) {
             if (!set_null(f, i)) {
                 return false;
             }
@@ -617,6 +687,10 @@ static bool find_zone(struct fill *f, char *name, size_t room)
             PyObject *key = PyObject_GetAttrString(zone, "key"); /* zoneinfo */
             if (key == NULL) {
                 PyErr_Clear();
+                key = PyObject_GetAttrString(zone, "zone"); /* pytz */
+            }
+            if (key == NULL) {
+                PyErr_Clear();
                 key = PyObject_CallMethod(zone, "tzname", "O", value);
             }
             const char *text =
@@ -668,7 +742,9 @@ static bool prepare_kind(struct fill *f, enum kind kind, int32_t *width, put_fn 
         if (!find_zone(f, zone, sizeof zone)) {
             return false;
         }
-        (void)snprintf(f->format, sizeof f->format, "tsu:%s", zone);
+        (void)snprintf(f->format, sizeof f->format, "ts%c:%s", f->is_nano ? 'n' : 'u', zone);
+    } else if (kind == KIND_TIMEDELTA && f->is_nano) {
+        f->format[2] = 'n';
     } else if (kind == KIND_DECIMAL) {
         if (!measure_decimals(f)) {
             return false;
@@ -737,6 +813,113 @@ static struct holder *refuse(struct gar_state *state, PyObject *value, enum kind
     return NULL;
 }
 
+/* What one pass over the values finds. */
+struct survey {
+    enum kind kind;
+    bool has_scalars; /* numpy scalars, pandas nulls */
+    bool has_nan;
+    bool is_nano;
+    char time_kind; /* of numpy's times: M, m or 0 */
+    int64_t first_time;
+};
+
+/* pandas' Timestamp and Timedelta have nanoseconds; the plain classes have no such attribute. */
+static bool has_nanos(PyObject *value, enum kind kind)
+{
+    int64_t nanos = 0;
+    PyObject *own =
+        PyObject_GetAttrString(value, kind == KIND_DATETIME ? "nanosecond" : "nanoseconds");
+    if (own != NULL) {
+        nanos = PyLong_AsLongLong(own);
+        Py_DECREF(own);
+    }
+    PyErr_Clear();
+    return nanos != 0;
+}
+
+static bool look_at(struct gar_state *state, PyObject *value, int64_t i, struct survey *s)
+{
+    const enum kind own = kind_of(state, value);
+    if (own == KIND_SCALAR || (own == KIND_NONE && value != Py_None)) {
+        const char time_kind = own == KIND_SCALAR ? numpy_time_kind(value) : '\0';
+        if (time_kind != '\0' && s->time_kind == '\0') {
+            s->first_time = i;
+        }
+        s->time_kind = time_kind != '\0' ? time_kind : s->time_kind;
+        s->has_scalars = true;
+        return true;
+    }
+    if (own == KIND_FLOAT && is_nan(value)) {
+        s->has_nan = true;
+        return true;
+    }
+    if ((own == KIND_DATETIME && Py_TYPE(value) != (PyTypeObject *)(void *)state->known.datetime) ||
+        (own == KIND_TIMEDELTA &&
+         Py_TYPE(value) != (PyTypeObject *)(void *)state->known.timedelta)) {
+        s->is_nano = s->is_nano || has_nanos(value, own);
+    }
+    const enum kind both = own == KIND_OTHER ? KIND_OTHER : join_kinds(s->kind, own);
+    if (both == KIND_OTHER) {
+        (void)refuse(state, value, s->kind, i);
+        return false;
+    }
+    s->kind = both;
+    return true;
+}
+
+/* datetime64 and timedelta64 scalars of one unit: numpy makes an array of them. */
+static struct holder *numpy_times(struct gar_state *state, PyObject *items, bool is_list,
+                                  int64_t length, int64_t first)
+{
+    PyObject *dtype = PyObject_GetAttrString(item_at(items, is_list, (Py_ssize_t)first), "dtype");
+    PyObject *list = dtype != NULL ? PyList_New((Py_ssize_t)length) : NULL;
+    bool ok = list != NULL;
+    for (int64_t i = 0; ok && i < length; i++) {
+        PyObject *value = item_at(items, is_list, (Py_ssize_t)i);
+        const bool is_null = kind_of(state, value) == KIND_NONE || is_nan(value);
+        PyObject *own = is_null ? NULL : PyObject_GetAttrString(value, "dtype");
+        const int same = is_null       ? 1
+                         : own != NULL ? PyObject_RichCompareBool(own, dtype, Py_EQ)
+                                       : 0;
+        Py_XDECREF(own);
+        if (same <= 0) {
+            raise_text(state, GAR_ERR_TYPE,
+                       "the value at row %lld is no numpy time of the same unit as that at row "
+                       "%lld; make one numpy array of them",
+                       (long long)i, (long long)first);
+        }
+        ok = same > 0 &&
+             PyList_SetItem(list, (Py_ssize_t)i, Py_NewRef(is_null ? Py_None : value)) == 0;
+    }
+    PyObject *numpy = ok ? PyImport_ImportModule("numpy") : NULL;
+    PyObject *array = numpy != NULL ? PyObject_CallMethod(numpy, "array", "OO", list, dtype) : NULL;
+    bool handled = false;
+    struct holder *holder = array != NULL ? column_from_buffer(state, array, &handled) : NULL;
+    Py_XDECREF(array);
+    Py_XDECREF(numpy);
+    Py_XDECREF(list);
+    Py_XDECREF(dtype);
+    return holder;
+}
+
+/* As column_from_sequence, for lists with numpy scalars or pandas nulls. */
+static struct holder *from_scalars(struct gar_state *state, PyObject *sequence, bool is_list,
+                                   int64_t length)
+{
+    PyObject *plain = plain_items(state, sequence, is_list, length);
+    for (int64_t i = 0; plain != NULL && i < length;
+         i++) { /* item() may give a numpy scalar again */
+        PyObject *value = PyList_GetItem(plain, (Py_ssize_t)i);
+        if (kind_of(state, value) == KIND_SCALAR) {
+            (void)refuse(state, value, KIND_NONE, i);
+            Py_CLEAR(plain);
+        }
+    }
+    struct holder *holder = plain != NULL ? column_from_sequence(state, plain) : NULL;
+    Py_XDECREF(plain);
+    return holder;
+}
+
 struct holder *column_from_sequence(struct gar_state *state, PyObject *sequence)
 {
     const bool is_list = PyList_Check(sequence) != 0;
@@ -747,34 +930,22 @@ struct holder *column_from_sequence(struct gar_state *state, PyObject *sequence)
                      .items = sequence,
                      .is_list = is_list,
                      .length = (int64_t)(is_list ? PyList_Size(sequence) : PyTuple_Size(sequence))};
-    enum kind kind = KIND_NONE;
-    bool has_scalars = false;
+    struct survey s = {.kind = KIND_NONE};
     for (int64_t i = 0; i < f.length; i++) {
-        PyObject *value = item_at(sequence, is_list, (Py_ssize_t)i);
-        const enum kind own = kind_of(state, value);
-        if (own == KIND_SCALAR || (own == KIND_NONE && value != Py_None)) {
-            has_scalars = true;
-            continue;
+        if (!look_at(state, item_at(sequence, is_list, (Py_ssize_t)i), i, &s)) {
+            return NULL;
         }
-        const enum kind both = own == KIND_OTHER ? KIND_OTHER : join_kinds(kind, own);
-        if (both == KIND_OTHER) {
-            return refuse(state, value, kind, i);
-        }
-        kind = both;
     }
-    if (has_scalars) {
-        PyObject *plain = plain_items(state, sequence, is_list, f.length);
-        for (int64_t i = 0; plain != NULL && i < f.length;
-             i++) { /* item() may give a numpy scalar again */
-            PyObject *value = PyList_GetItem(plain, (Py_ssize_t)i);
-            if (kind_of(state, value) == KIND_SCALAR) {
-                (void)refuse(state, value, KIND_NONE, i);
-                Py_CLEAR(plain);
-            }
-        }
-        struct holder *holder = plain != NULL ? column_from_sequence(state, plain) : NULL;
-        Py_XDECREF(plain);
-        return holder;
+    if (s.time_kind != '\0') {
+        return numpy_times(state, sequence, is_list, f.length, s.first_time);
     }
-    return fill_kind(&f, kind);
+    if (s.has_scalars) {
+        return from_scalars(state, sequence, is_list, f.length);
+    }
+    if (s.has_nan && (s.kind == KIND_NONE || s.kind == KIND_INT)) {
+        s.kind = KIND_FLOAT;
+    }
+    f.nan_is_null = s.has_nan && s.kind != KIND_FLOAT;
+    f.is_nano = s.is_nano;
+    return fill_kind(&f, s.kind);
 }

@@ -68,6 +68,10 @@ struct gar_state {
     PyObject *errors[ERROR_CLASSES_MAX]; /* by negated status */
     PyObject *not_found_error;           /* GarIOError that is a FileNotFoundError */
     PyObject *permission_error;
+    PyObject *import_error;    /* a package that is not installed */
+    PyObject *index_error;     /* a row or column number out of range */
+    PyObject *attribute_error; /* what this kind of object does not have */
+    PyObject *state_error;     /* not now: the frame has not run yet */
     PyTypeObject *expression_type;
     PyTypeObject *frame_type;
     PyTypeObject *result_type;
@@ -121,6 +125,12 @@ bool init_errors(PyObject *module, struct gar_state *state);
 PyObject *raise_error(struct gar_state *state, enum gar_status status, const struct gar_error *err);
 PyObject *raise_text(struct gar_state *state, enum gar_status status, const char *format, ...)
     GAR_PY_PRINTF(3, 4);
+/* A pending exception of another tree becomes one of ours of its kind, with the first as the cause. What is ours, and
+ * what is no Exception (KeyboardInterrupt), stays. */
+void adopt_error(struct gar_state *state);
+/* PyArg_ParseTuple whose exceptions are ours. */
+bool parse_args(struct gar_state *state, PyObject *args, const char *format, ...);
+extern PyMethodDef error_functions[];
 /* Put "column 'x': " in front of the pending exception's message. */
 void prefix_error(const char *name);
 
@@ -198,8 +208,17 @@ struct holder *column_from_frame(struct gar_state *state, struct gar_frame *fram
 
 /* A list, tuple or other sequence -> Arrow by its values. type_text may be NULL. */
 struct holder *column_from_sequence(struct gar_state *state, PyObject *sequence);
+/* The letter of a numpy scalar that is a datetime64 (M) or timedelta64 (m), else 0. */
+char numpy_time_kind(PyObject *value);
 /* numpy arrays and whatever has __array_interface__ or a one-dimensional buffer. NULL without exception: it is none. */
 struct holder *column_from_buffer(struct gar_state *state, PyObject *obj, bool *handled);
+/* Proleptic Gregorian date of a day number from 1970-01-01. */
+struct civil {
+    int64_t year;
+    int month;
+    int day;
+};
+struct civil civil_of(int64_t days);
 /* Append the rows of an array to a list. */
 bool append_to_list(struct gar_state *state, const struct ArrowSchema *schema,
                     const struct ArrowArray *array, int64_t first, int64_t count, PyObject *list);

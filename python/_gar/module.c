@@ -110,8 +110,7 @@ static PyObject *register_class(PyObject *module, PyObject *class)
     struct gar_state *state = module_state(module);
     if (!PyType_Check(class) ||
         !PyType_IsSubtype((PyTypeObject *)(void *)class, state->expression_type)) {
-        PyErr_SetString(PyExc_TypeError, "expected a subclass of Expression");
-        return NULL;
+        return raise_text(state, GAR_ERR_TYPE, "expected a subclass of Expression");
     }
     Py_DECREF(state->expression_class);
     state->expression_class = (PyTypeObject *)(void *)Py_NewRef(class);
@@ -123,7 +122,7 @@ static PyObject *canonical_type(PyObject *module, PyObject *args)
     const char *type = NULL;
     char *text = NULL;
     struct gar_error err;
-    if (!PyArg_ParseTuple(args, "s", &type)) {
+    if (!parse_args(module_state(module), args, "s", &type)) {
         return NULL;
     }
     const enum gar_status status = gar_type_canonical(type, &text, &err);
@@ -169,7 +168,7 @@ static bool take_int32(PyObject *dict, const char *name, int32_t *out)
         return false;
     }
     if (value < INT32_MIN || value > INT32_MAX) {
-        PyErr_Format(PyExc_OverflowError, "%s is out of range", name);
+        PyErr_Format(PyExc_ValueError, "%s is out of range", name);
         return false;
     }
     *out = (int32_t)value;
@@ -192,7 +191,7 @@ static PyObject *configure(PyObject *module, PyObject *args)
     PyObject *dict = NULL;
     struct gar_settings s;
     struct gar_error err;
-    if (session == NULL || !PyArg_ParseTuple(args, "O!", &PyDict_Type, &dict)) {
+    if (session == NULL || !parse_args(state, args, "O!", &PyDict_Type, &dict)) {
         return NULL;
     }
     gar_settings_init(&s);
@@ -206,6 +205,7 @@ static PyObject *configure(PyObject *module, PyObject *args)
         !take_bool(dict, "compute_batch", &s.compute_batch) ||
         !take_bool(dict, "maintain_order", &s.maintain_order) ||
         !take_bool(dict, "enable_inline", &s.enable_inline)) {
+        adopt_error(state);
         return NULL;
     }
     struct waiting w;
@@ -270,6 +270,7 @@ static int exec_module(PyObject *module)
         return -1;
     }
     if (!init_errors(module, state) || !add_types(module, state) ||
+        PyModule_AddFunctions(module, error_functions) < 0 ||
         PyModule_AddFunctions(module, expression_functions) < 0 ||
         PyModule_AddFunctions(module, frame_functions) < 0 ||
         PyModule_AddFunctions(module, array_functions) < 0) {
@@ -290,6 +291,10 @@ static int traverse_module(PyObject *module, visitproc visit, void *arg)
     }
     Py_VISIT(state->not_found_error);
     Py_VISIT(state->permission_error);
+    Py_VISIT(state->import_error);
+    Py_VISIT(state->index_error);
+    Py_VISIT(state->attribute_error);
+    Py_VISIT(state->state_error);
     Py_VISIT(state->expression_type);
     Py_VISIT(state->frame_type);
     Py_VISIT(state->result_type);
@@ -310,6 +315,10 @@ static int clear_module(PyObject *module)
     }
     Py_CLEAR(state->not_found_error);
     Py_CLEAR(state->permission_error);
+    Py_CLEAR(state->import_error);
+    Py_CLEAR(state->index_error);
+    Py_CLEAR(state->attribute_error);
+    Py_CLEAR(state->state_error);
     Py_CLEAR(state->expression_type);
     Py_CLEAR(state->frame_type);
     Py_CLEAR(state->result_type);

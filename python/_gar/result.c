@@ -155,7 +155,7 @@ static PyObject *result_collect(PyObject *self, PyObject *args)
     long long timeout_ms = -1;
     struct gar_frame *out = NULL;
     struct gar_error err;
-    if (!PyArg_ParseTuple(args, "L", &timeout_ms) || !enter_result(r)) {
+    if (!parse_args(r->state, args, "L", &timeout_ms) || !enter_result(r)) {
         return NULL;
     }
     enum gar_status status;

@@ -124,11 +124,40 @@ static PyObject *make_decimal(const struct reader *r, int64_t i)
 
 /* 1970-01-01 as date.toordinal() counts. */
 #define EPOCH_ORDINAL 719163
+/* 0001-01-01 and 9999-12-31 as days from 1970-01-01. */
+#define DATE_MIN_DAYS (-719162)
+#define DATE_MAX_DAYS 2932896
+/* datetime.timedelta.max. */
+#define DELTA_MAX_DAYS 999999999
+
+/* Era arithmetic on years that start in March. */
+struct civil civil_of(int64_t days)
+{
+    const int64_t z = days + 719468;
+    const int64_t era = (z >= 0 ? z : z - 146096) / 146097;
+    const int64_t day_of_era = z - era * 146097;
+    const int64_t year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+    const int64_t day_of_year =
+        day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    const int64_t shifted = (5 * day_of_year + 2) / 153;
+    struct civil c;
+    c.day = (int)(day_of_year - (153 * shifted + 2) / 5 + 1);
+    c.month = (int)(shifted < 10 ? shifted + 3 : shifted - 9);
+    c.year = year_of_era + era * 400 + (c.month <= 2 ? 1 : 0);
+    return c;
+}
 
 static PyObject *make_date(const struct reader *r, int64_t i)
 {
     int32_t days;
     memcpy(&days, (const uint8_t *)r->values + i * 4, sizeof days);
+    if (days < DATE_MIN_DAYS || days > DATE_MAX_DAYS) {
+        return raise_text(r->state, GAR_ERR_VALUE,
+                          "a date in the year %lld is beyond Python's date (years 1 to 9999); use "
+                          "to_arrow",
+                          (long long)civil_of(days).year);
+    }
     PyObject *ordinal = PyLong_FromLongLong((long long)days + EPOCH_ORDINAL);
     PyObject *date = ordinal != NULL
                          ? PyObject_CallFunctionObjArgs(r->state->known.fromordinal, ordinal, NULL)
@@ -176,6 +205,11 @@ static PyObject *make_time(const struct reader *r, int64_t i)
     if (!split_ticks(r, ticks_at(r, i), &seconds, &micros)) {
         return lost_digits(r, ticks_at(r, i));
     }
+    if (seconds < 0 || seconds >= 86400) {
+        return raise_text(r->state, GAR_ERR_VALUE,
+                          "a time %lld s after midnight is beyond Python's time; use to_arrow",
+                          (long long)seconds);
+    }
     return PyObject_CallFunction(r->state->known.time, "iiii", (int)(seconds / 3600),
                                  (int)(seconds / 60 % 60), (int)(seconds % 60), (int)micros);
 }
@@ -187,32 +221,13 @@ static PyObject *make_duration(const struct reader *r, int64_t i)
     if (!split_ticks(r, ticks_at(r, i), &seconds, &micros)) {
         return lost_digits(r, ticks_at(r, i));
     }
+    if (seconds / 86400 < -DELTA_MAX_DAYS || seconds / 86400 > DELTA_MAX_DAYS) {
+        return raise_text(r->state, GAR_ERR_VALUE,
+                          "a duration of %lld s is beyond Python's timedelta; use to_arrow",
+                          (long long)seconds);
+    }
     return PyObject_CallFunction(r->state->known.timedelta, "LLL", 0LL, (long long)seconds,
                                  (long long)micros);
-}
-
-struct civil {
-    int64_t year;
-    int month;
-    int day;
-};
-
-/* Proleptic Gregorian date of a day number; era arithmetic on years that start in March. */
-static struct civil civil_of(int64_t days)
-{
-    const int64_t z = days + 719468;
-    const int64_t era = (z >= 0 ? z : z - 146096) / 146097;
-    const int64_t day_of_era = z - era * 146097;
-    const int64_t year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
-    const int64_t day_of_year =
-        day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    const int64_t shifted = (5 * day_of_year + 2) / 153;
-    struct civil c;
-    c.day = (int)(day_of_year - (153 * shifted + 2) / 5 + 1);
-    c.month = (int)(shifted < 10 ? shifted + 3 : shifted - 9);
-    c.year = year_of_era + era * 400 + (c.month <= 2 ? 1 : 0);
-    return c;
 }
 
 static PyObject *make_timestamp(const struct reader *r, int64_t i)
@@ -228,7 +243,8 @@ static PyObject *make_timestamp(const struct reader *r, int64_t i)
     const struct civil c = civil_of(days);
     if (c.year < 1 || c.year > 9999) {
         return raise_text(r->state, GAR_ERR_VALUE,
-                          "a timestamp in the year %lld is beyond Python's datetime; use to_arrow",
+                          "a timestamp in the year %lld is beyond Python's datetime (years 1 to "
+                          "9999); use to_arrow",
                           (long long)c.year);
     }
     PyObject *value =
@@ -239,6 +255,12 @@ static PyObject *make_timestamp(const struct reader *r, int64_t i)
         PyObject *local = PyObject_CallMethod(value, "astimezone", "O", r->zone);
         Py_DECREF(value);
         value = local;
+        if (value == NULL && PyErr_ExceptionMatches(PyExc_OverflowError)) {
+            return raise_text(r->state, GAR_ERR_VALUE,
+                              "the local time of a timestamp in the year %lld is beyond Python's "
+                              "datetime (years 1 to 9999); use to_arrow",
+                              (long long)c.year);
+        }
     }
     return value;
 }
@@ -265,6 +287,12 @@ static PyObject *zone_object(struct gar_state *state, const char *name)
     PyObject *zoneinfo = PyImport_ImportModule("zoneinfo");
     PyObject *zone = zoneinfo != NULL ? PyObject_CallMethod(zoneinfo, "ZoneInfo", "s", name) : NULL;
     Py_XDECREF(zoneinfo);
+    if (zone == NULL && PyErr_ExceptionMatches(PyExc_Exception)) {
+        return raise_text(state, GAR_ERR_VALUE,
+                          "Python knows no time zone '%.100s'; where the system has no zone files, "
+                          "'pip install gar[tz]' brings them; to_arrow works without",
+                          name);
+    }
     return zone;
 }
 
@@ -372,6 +400,9 @@ bool append_to_list(struct gar_state *state, const struct ArrowSchema *schema,
         PyObject *value = read_row(&r, i);
         ok = value != NULL && PyList_Append(list, value) == 0;
         Py_XDECREF(value);
+        if (!ok) {
+            adopt_error(state);
+        }
         /* Ctrl-C is seen in the middle of a long conversion too */
         ok = ok && (i % SIGNAL_ROWS != SIGNAL_ROWS - 1 || PyErr_CheckSignals() == 0);
     }
@@ -385,5 +416,8 @@ PyObject *array_item(struct gar_state *state, const struct ArrowSchema *schema,
     struct reader r;
     PyObject *value = open_reader(&r, state, schema, array) ? read_row(&r, i) : NULL;
     Py_XDECREF(r.zone);
+    if (value == NULL) {
+        adopt_error(state);
+    }
     return value;
 }

@@ -23,7 +23,7 @@ from gar.convert import from_arrow, from_pandas, from_pydict, from_pylist, range
 from gar.dataframe import DataFrame, GroupedDataFrame, concat
 from gar.datatype import DataType, TimeUnit
 from gar.exceptions import GarError
-from gar.expressions import Expression, coalesce, col, interval, lit, sql_expr, when
+from gar.expressions import CountMode, Expression, coalesce, col, interval, lit, sql_expr, when
 from gar.io import IOConfig, S3Config, read_csv, read_parquet
 from gar.recordbatch import RecordBatch
 from gar.running import QueryHandle
@@ -33,6 +33,7 @@ from gar.series import Series
 __version__: str = _native.version()
 
 __all__ = [
+    "CountMode",
     "DataFrame",
     "DataType",
     "Expression",

@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib.util
 import os
 
-from gar import _native
+from gar import _checks, _native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,12 +102,16 @@ def set_execution_config(config: Any = None, **settings: Any) -> None:
         if value is None:
             continue
         if name in _ENGINE_SETTINGS:
-            engine[_ENGINE_SETTINGS[name]] = value
+            is_flag = name in ("maintain_order", "enable_inline", "compute_batch")
+            checked = _checks.flag(name, value) if is_flag else _checks.integer(name, value)
+            engine[_ENGINE_SETTINGS[name]] = checked
         elif name == "num_preview_rows":
-            preview = int(value)
+            preview = _checks.integer(name, value, 0)
         elif name not in _ACCEPTED_SETTINGS:
             known = ", ".join([*_ENGINE_SETTINGS, "num_preview_rows"])
-            raise TypeError(f"unknown execution setting {name!r}; known are {known} and Daft's own")
+            raise _native.GarTypeError(
+                f"unknown execution setting {name!r}; known are {known} and Daft's own"
+            )
     if engine:
         _native.configure(engine)
     _preview_rows = preview
@@ -140,10 +144,13 @@ def set_planning_config(
     """Keep the storage settings that readers use when they are given none."""
     if config is not None:
         raise _native.GarTypeError("give settings by name, as set_planning_config(default_io_config=...)")
+    _checks.io_config(default_io_config)
     if default_io_config is not None:
         _planning["default_io_config"] = default_io_config
     if enable_strict_filter_pushdown is not None:
-        _planning["enable_strict_filter_pushdown"] = enable_strict_filter_pushdown
+        _planning["enable_strict_filter_pushdown"] = _checks.flag(
+            "enable_strict_filter_pushdown", enable_strict_filter_pushdown
+        )
 
 
 class planning_config_ctx:
@@ -186,6 +193,13 @@ def set_runner_native(
         "compute_batch": compute_batch,
     }
     changes = {name: value for name, value in given.items() if value is not None}
+    for name, value in changes.items():
+        if name == "compute_batch":
+            changes[name] = _checks.flag(name, value)
+        else:
+            changes[name] = _checks.integer(
+                name, value, 0 if name.endswith("threads") else -(1 << 31), (1 << 31) - 1
+            )
     if changes:
         _native.configure(changes)
 

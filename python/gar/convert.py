@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-from gar import _native
-from gar.dataframe import DataFrame
+from gar import _checks, _native
+from gar._pandas import column_of
+from gar.dataframe import DataFrame, concat
+from gar.series import Series
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,21 +15,36 @@ if TYPE_CHECKING:
 
 
 def from_pydict(data: Mapping[str, Any]) -> DataFrame:
-    """From {name: column}; a column is a list, a Series, a numpy array (without a copy) or Arrow data."""
-    if not hasattr(data, "items"):
-        raise _native.GarTypeError(f"from_pydict takes a dict of columns, got {type(data).__name__}")
+    """From {name: column}; a column is a list, a Series, a numpy array (without a copy) or Arrow data.
+
+    In a list None is null, and so is NaN among values that are no numbers. Timestamps of pandas with nanoseconds make
+    the column's unit ns; numpy's times keep theirs. A pandas Series is taken as from_pandas takes its columns.
+    """
     names, columns = [], []
-    for name, column in data.items():
+    for name, column in _checks.pairs("from_pydict", data):
         if not isinstance(name, str):
-            raise _native.GarTypeError(f"column names must be str, got {type(name).__name__}: {name!r}")
+            raise _native.GarTypeError(f"column names must be str, got {_checks.shown(name)}")
         names.append(name)
-        columns.append(getattr(column, "_array", column))
+        columns.append(_column(name, column))
     return DataFrame._of(_native.from_columns(names, columns), is_collected=True)
+
+
+def _column(name: str, column: Any) -> Any:
+    """What the extension takes for a column."""
+    if isinstance(column, Series):
+        return column._array
+    if type(column).__module__.split(".")[0] != "pandas":
+        return column
+    try:
+        return column_of(column)
+    except _native.GarError as error:
+        error.args = (f"column '{name}': {error}",)
+        raise
 
 
 def from_pylist(data: Iterable[Mapping[str, Any]]) -> DataFrame:
     """From rows as dicts. Columns come in the order in which their names are first seen; what a row lacks is null."""
-    rows = data if isinstance(data, list) else list(data)
+    rows = _checks.items("from_pylist", data)
     names: dict[str, None] = {}
     for i, row in enumerate(rows):
         if not isinstance(row, dict):
@@ -47,9 +64,9 @@ def from_arrow(data: Any) -> DataFrame:
         return DataFrame._of(_native.from_record_batch(data), is_collected=True)
     if isinstance(data, (str, bytes, dict)) or not hasattr(data, "__iter__"):
         raise _native.GarTypeError(
-            f"from_arrow takes Arrow data or an iterable of it, got {type(data).__name__}"
+            f"from_arrow takes Arrow data or an iterable of it, got {_checks.shown(data)}"
         )
-    frames = [from_arrow(item)._frame for item in data]
+    frames = [from_arrow(item)._frame for item in _checks.items("from_arrow", data)]
     if not frames:
         raise _native.GarValueError("from_arrow got an iterable without any table; a schema is needed")
     if len(frames) == 1:
@@ -58,39 +75,31 @@ def from_arrow(data: Any) -> DataFrame:
 
 
 def from_pandas(data: Any) -> DataFrame:
-    """From a pandas DataFrame or a list of them; the index is left out, NaN of pandas is null."""
+    """From a pandas DataFrame or a list of them; the index is left out, what pandas counts as missing is null."""
     if isinstance(data, (list, tuple)):
-        frames = [from_pandas(item)._frame for item in data]
-        if not frames:
-            raise _native.GarValueError("from_pandas got no DataFrame")
-        return DataFrame._of(_native.concat(frames).collect(), is_collected=True)
-    if not hasattr(data, "columns") or not hasattr(data, "dtypes"):
-        raise _native.GarTypeError(f"from_pandas takes a pandas DataFrame, got {type(data).__name__}")
-    for name in data.columns:
+        if not data:
+            raise _native.GarValueError("from_pandas got an empty list")
+        return concat([from_pandas(item) for item in data]).collect()
+    if not hasattr(data, "columns") or not hasattr(data, "iloc"):
+        raise _native.GarTypeError(f"from_pandas takes a pandas DataFrame, got {_checks.shown(data)}")
+    names, columns = [], []
+    for i, name in enumerate(data.columns):
         if not isinstance(name, str):
-            raise _native.GarTypeError(f"column names must be str, got {type(name).__name__}: {name!r}")
-    try:
-        import pyarrow
-    except ImportError:
-        return from_pydict({name: _pandas_column(data[name]) for name in data.columns})
-    return from_arrow(pyarrow.Table.from_pandas(data, preserve_index=False))
-
-
-def _pandas_column(series: Any) -> Any:
-    """A column of pandas without pyarrow."""
-    kind = getattr(series.dtype, "kind", "O")
-    if (
-        kind in "iubMm"
-        and getattr(series.dtype, "tz", None) is None
-        and hasattr(series.dtype, "newbyteorder")
-    ):
-        return series.to_numpy()
-    missing = series.isna()
-    return [None if gone else value for value, gone in zip(series.tolist(), missing.tolist(), strict=True)]
+            raise _native.GarTypeError(f"column names must be str, got {_checks.shown(name)}")
+        if name in names:
+            raise _native.GarValueError(f"two columns named '{name}'")
+        names.append(name)
+        columns.append(_column(name, data.iloc[:, i]))
+    return DataFrame._of(_native.from_columns(names, columns), is_collected=True)
 
 
 def range(start: int, end: int | None = None, step: int = 1, partitions: int = 1) -> DataFrame:
     """An int64 column "id": start, start + step, ... before end; with one argument from 0."""
     if end is None:
         start, end = 0, start
-    return DataFrame._of(_native.range(start, end, step))
+    _checks.integer("partitions", partitions, 1)
+    return DataFrame._of(
+        _native.range(
+            _checks.integer("start", start), _checks.integer("end", end), _checks.integer("step", step)
+        )
+    )

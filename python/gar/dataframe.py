@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 
-from gar import _native, context
-from gar.expressions import ALL_COLUMNS, Expression, _as_column, _flatten
+from gar import _checks, _native, context
+from gar.expressions import ALL_COLUMNS, Expression, _flatten
 from gar.schema import Schema
 
 TYPE_CHECKING = False
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
     ColumnInput = str | Expression
 
-_ITER_ROWS = 512  # rows that iter_rows turns into objects at once
 _CELL_WIDTH = 30
-_TIMEOUT_MAX_S = 10**9
 _PLAIN_WIDTH = 120  # of tables that are not printed to a terminal
 
 
@@ -35,8 +33,8 @@ class DataFrame:
     _is_collected: bool
     _preview_rows: int | None  # that repr shows; None: the setting's
 
-    def __init__(self) -> None:
-        raise TypeError("frames are made by gar.from_pydict, gar.read_parquet and the like")
+    def __init__(self, *args: object, **named: object) -> None:
+        raise _native.GarTypeError("frames are made by gar.from_pydict, gar.read_parquet and the like")
 
     @classmethod
     def _of(cls, frame: _native.Frame, is_collected: bool = False) -> DataFrame:
@@ -64,7 +62,7 @@ class DataFrame:
         return Schema._of(self._frame)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._frame.column_names()
+        return isinstance(name, str) and name in self._frame.column_names()
 
     def __getitem__(self, key: Any) -> Any:
         """A column by name or number, or a frame of several columns."""
@@ -74,18 +72,29 @@ class DataFrame:
             column = _native.column(key)
             self._frame.expr_type(column)  # an unknown name is an error here
             return column
-        if isinstance(key, int):
-            return self.columns[key]
+        if isinstance(key, Expression):
+            self._frame.expr_type(key)
+            return key
         if isinstance(key, slice):
-            return self.select(*self.columns[key])
+            return self.select(*_checks.foreign(self.columns.__getitem__, key))
         if isinstance(key, (list, tuple)):
-            return self.select(*(self.columns[k] if isinstance(k, int) else k for k in key))
-        raise _native.GarTypeError(f"a column is reached by name or number, not by {type(key).__name__}")
+            return self.select(*(k if isinstance(k, (str, Expression)) else self._numbered(k) for k in key))
+        return self._numbered(key)
+
+    def _numbered(self, number: Any) -> Expression:
+        """A column by its number, from the end when negative."""
+        if not hasattr(type(number), "__index__"):
+            raise _native.GarTypeError(f"a column is reached by name or number, got {_checks.shown(number)}")
+        names = self._frame.column_names()
+        i = _checks.integer("a column's number", number)
+        if not -len(names) <= i < len(names):
+            raise _native.GarIndexError(f"column {i} of a frame of {len(names)} columns")
+        return _native.column(names[i])
 
     def _columns(self, items: Iterable[Any], named: dict[str, Any] | None = None) -> list[Any]:
         found = _flatten(items, self._frame.column_names())
         for name, value in (named or {}).items():
-            found.append(_aliased(_as_column(value), name))
+            found.append(_aliased(_native.column(value) if isinstance(value, str) else value, name))
         return found
 
     def select(self, *columns: Any, **projections: Any) -> DataFrame:
@@ -94,20 +103,24 @@ class DataFrame:
 
     def with_column(self, column_name: str, expr: Any) -> DataFrame:
         """One column more, or another in place of the one of that name."""
-        return self.with_columns({column_name: expr})
+        return self.with_columns({_checks.text("a column name", column_name): expr})
 
     def with_columns(self, columns: dict[str, Any]) -> DataFrame:
         """Several columns more, or others in place of those of the same names."""
-        made = [_aliased(_as_value(expr), name) for name, expr in columns.items()]
+        made = [_aliased(expr, name) for name, expr in _checks.pairs("with_columns", columns)]
         return DataFrame._of(self._frame.with_columns(made))
 
     def with_column_renamed(self, existing: str, new: str) -> DataFrame:
         """The same columns, one under another name."""
-        return self.with_columns_renamed({existing: new})
+        return self.with_columns_renamed({_checks.text("a column name", existing): new})
 
     def with_columns_renamed(self, cols_map: dict[str, str]) -> DataFrame:
         """The same columns, some under other names."""
-        return DataFrame._of(self._frame.rename(list(cols_map), list(cols_map.values())))
+        pairs = _checks.pairs("with_columns_renamed", cols_map)
+        for pair in pairs:
+            for name in pair:
+                _checks.text("a column name", name)
+        return DataFrame._of(self._frame.rename([old for old, _ in pairs], [new for _, new in pairs]))
 
     def exclude(self, *names: str) -> DataFrame:
         """Without some columns."""
@@ -119,15 +132,13 @@ class DataFrame:
         """The rows where the predicate is true; a text is a SQL expression."""
         if isinstance(predicate, str):
             predicate = _native.parse(predicate, self._frame)
-        return DataFrame._of(self._frame.where(_as_value(predicate)))
+        return DataFrame._of(self._frame.where(predicate))
 
     filter = where
 
     def limit(self, num: int) -> DataFrame:
         """The first rows."""
-        if num < 0:
-            raise _native.GarValueError(f"limit must not be negative, got {num}")
-        return DataFrame._of(self._frame.limit(0, num))
+        return DataFrame._of(self._frame.limit(0, _checks.integer("limit", num, 0)))
 
     def head(self, num: int = 8) -> DataFrame:
         """The first rows."""
@@ -135,9 +146,7 @@ class DataFrame:
 
     def offset(self, num: int) -> DataFrame:
         """Without the first rows."""
-        if num < 0:
-            raise _native.GarValueError(f"offset must not be negative, got {num}")
-        return DataFrame._of(self._frame.limit(num, -1))
+        return DataFrame._of(self._frame.limit(_checks.integer("offset", num, 0), -1))
 
     def sort(
         self,
@@ -147,9 +156,8 @@ class DataFrame:
     ) -> DataFrame:
         """The rows in order. Null counts as the greatest value unless nulls_first says where nulls go."""
         keys = self._columns([by])
-        return DataFrame._of(
-            self._frame.sort(keys, _flags(desc, len(keys)) or [], _flags(nulls_first, len(keys)))
-        )
+        first = None if nulls_first is None else _flags("nulls_first", nulls_first, len(keys))
+        return DataFrame._of(self._frame.sort(keys, _flags("desc", desc, len(keys)), first))
 
     def distinct(self, *on: ColumnInput) -> DataFrame:
         """One of each row, or one whole row for each value of `on`."""
@@ -180,9 +188,34 @@ class DataFrame:
 
     union_all = concat
 
+    def union(self, other: DataFrame) -> DataFrame:
+        """The rows that are in this frame or the other, one of each."""
+        return self.concat(other).distinct()
+
+    def union_all_by_name(self, other: DataFrame) -> DataFrame:
+        """The rows of this frame, then those of the other, columns matched by name; what one lacks is null there."""
+        if not isinstance(other, DataFrame):
+            raise _native.GarTypeError(f"union_all_by_name takes a frame, got {_checks.shown(other)}")
+        types = dict(zip(other.column_names, other._frame.column_types(), strict=True))
+        types |= dict(zip(self.column_names, self._frame.column_types(), strict=True))
+        return self._widened(types).concat(other._widened(types))
+
+    def union_by_name(self, other: DataFrame) -> DataFrame:
+        """As union_all_by_name, one of each row."""
+        return self.union_all_by_name(other).distinct()
+
+    def _widened(self, types: dict[str, str]) -> DataFrame:
+        own = set(self.column_names)
+        null = _native.literal(None)
+        columns = [
+            _native.column(name) if name in own else null._cast(text, False).alias(name)
+            for name, text in types.items()
+        ]
+        return DataFrame._of(self._frame.select(columns))
+
     def transform(self, func: Callable[..., DataFrame], *args: Any, **kwargs: Any) -> DataFrame:
         """func(frame, ...), which must give a frame."""
-        made = func(self, *args, **kwargs)
+        made = _callable("transform", func)(self, *args, **kwargs)
         if not isinstance(made, DataFrame):
             raise _native.GarTypeError(
                 f"transform: the function gave a {type(made).__name__}, not a DataFrame"
@@ -191,7 +224,7 @@ class DataFrame:
 
     def pipe(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """function(frame, ...)"""
-        return function(self, *args, **kwargs)
+        return _callable("pipe", function)(self, *args, **kwargs)
 
     # ---- aggregates
 
@@ -243,11 +276,11 @@ class DataFrame:
 
     def stddev(self, *cols: ColumnInput, ddof: int = 1) -> DataFrame:
         """Standard deviations, divided by n - ddof."""
-        return self._agg_each([], cols, "stddev", ddof)
+        return self._agg_each([], cols, "stddev", _checks.integer("ddof", ddof, 0))
 
     def var(self, *cols: ColumnInput, ddof: int = 1) -> DataFrame:
         """Variances, divided by n - ddof."""
-        return self._agg_each([], cols, "var", ddof)
+        return self._agg_each([], cols, "var", _checks.integer("ddof", ddof, 0))
 
     def any_value(self, *cols: ColumnInput) -> DataFrame:
         """Some value of each column."""
@@ -263,6 +296,38 @@ class DataFrame:
             return DataFrame._of(self._frame.aggregate([], [_native.call("count").alias("count")]))
         return self._agg_each([], cols, "count")
 
+    def describe(self) -> DataFrame:
+        """The columns as rows: their names and types."""
+        from gar.convert import from_pydict
+
+        return from_pydict(_described(self, "column_name"))
+
+    def summarize(self) -> DataFrame:
+        """Run; one row for each column: its name, type, least and greatest value as text, and how many values are
+        there, null and different."""
+        from gar.convert import from_pydict
+        from gar.series import Series
+
+        columns = self._columns([ALL_COLUMNS])
+        found = _described(self, "column")
+        types = self._frame.column_types()
+        aggs = [_native.call("count").alias("rows")]
+        for i, (column, text) in enumerate(zip(columns, types, strict=True)):
+            aggs.append(column.count().alias(f"{i} count"))
+            aggs.append(column.count_distinct().alias(f"{i} distinct"))
+            for name in ("min", "max") if text not in ("null", "binary") else ():
+                aggs.append(_native.call(name, column)._cast("string", False).alias(f"{i} {name}"))
+        values = DataFrame._of(self._frame.aggregate([], aggs)).to_pylist()[0]
+        numbers = range(len(columns))
+        summary: dict[str, Any] = dict(found)
+        for name in ("min", "max"):
+            texts = [values.get(f"{i} {name}") for i in numbers]
+            summary[name] = Series.from_pylist(texts, name, "string")
+        summary["count"] = [values[f"{i} count"] for i in numbers]
+        summary["count_nulls"] = [values["rows"] - values[f"{i} count"] for i in numbers]
+        summary["approx_count_distinct"] = [values[f"{i} distinct"] for i in numbers]
+        return from_pydict(summary)
+
     # ---- partitions and batches: there is one partition
 
     def num_partitions(self) -> int:
@@ -270,16 +335,20 @@ class DataFrame:
 
     def repartition(self, num: int | None, *partition_by: ColumnInput) -> DataFrame:
         """The same rows: work is cut by the engine as it runs."""
+        if num is not None:
+            _checks.integer("num", num, 1)
+        for column in self._columns(partition_by):
+            self._frame.expr_type(column)
         return self
 
     def into_partitions(self, num: int) -> DataFrame:
         """The same rows: work is cut by the engine as it runs."""
+        _checks.integer("num", num, 1)
         return self
 
     def into_batches(self, batch_size: int) -> DataFrame:
         """The same rows, handed out in batches of exactly so many (the last may have fewer)."""
-        if batch_size < 1:
-            raise _native.GarValueError(f"a batch has at least one row, got {batch_size}")
+        batch_size = _checks.integer("batch_size", batch_size, 1)
         made = DataFrame._of(self._frame, self._is_collected)
         made._batch_rows = batch_size
         return made
@@ -288,8 +357,11 @@ class DataFrame:
 
     def collect(self, num_preview_rows: int | None = None, timeout: float | None = None) -> DataFrame:
         """Run, and keep the rows in memory; later uses of this frame start from them."""
+        if num_preview_rows is not None:
+            num_preview_rows = _checks.integer("num_preview_rows", num_preview_rows, 0)
+        limit_ms = _milliseconds(timeout)
         if not self._is_collected:
-            self._frame = self._frame.collect(_milliseconds(timeout))
+            self._frame = self._frame.collect(limit_ms)
             self._is_collected = True
         self._preview_rows = num_preview_rows
         return self
@@ -319,7 +391,9 @@ class DataFrame:
 
     def __len__(self) -> int:
         if not self._is_collected:
-            raise RuntimeError("the frame has not run yet: use collect() before len(), or count_rows()")
+            raise _native.GarStateError(
+                "the frame has not run yet: use collect() before len(), or count_rows()"
+            )
         return self._frame.known_rows()
 
     def to_pydict(self, timeout: float | None = None) -> dict[str, list[Any]]:
@@ -340,18 +414,15 @@ class DataFrame:
         column_format: str = "python",
         timeout: float | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Rows as dicts, while the query runs."""
-        if column_format != "python":
-            raise _native.GarUnsupportedError(f"iter_rows does not support column_format={column_format!r}")
-        names = self._frame.column_names()
-        for batch in self._run(as_view=True, timeout=timeout):
-            if not names:
-                yield from ({} for _ in range(len(batch)))
-                continue
-            # A batch is turned into objects piece by piece: an open iterator holds few of them.
-            for first in range(0, len(batch), _ITER_ROWS):
-                for row in zip(*batch.field_lists(first, _ITER_ROWS), strict=True):
-                    yield dict(zip(names, row, strict=True))
+        """Rows as dicts, while the query runs. Threads may share the iterator: each row goes to one of them."""
+        from gar._iterators import Rows
+
+        _buffer_size(results_buffer_size)
+        if _checks.text("column_format", column_format) != "python":
+            raise _native.GarUnsupportedError(
+                f"iter_rows does not support column_format={_checks.shown(column_format)}"
+            )
+        return Rows(self._run(as_view=True, timeout=timeout), self._frame.column_names())
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return self.iter_rows()
@@ -359,28 +430,29 @@ class DataFrame:
     def iter_partitions(
         self, results_buffer_size: Any = "num_cpus", timeout: float | None = None
     ) -> Iterator[RecordBatch]:
-        """Record batches, while the query runs."""
+        """Record batches, while the query runs. Threads may share the iterator."""
+        from gar._iterators import Batches
         from gar.recordbatch import RecordBatch
 
-        for batch in self._run(timeout=timeout):
-            yield RecordBatch(batch)
+        _buffer_size(results_buffer_size)
+        return Batches(self._run(timeout=timeout), RecordBatch)
 
     def to_arrow_iter(
         self, results_buffer_size: Any = "num_cpus", timeout: float | None = None
     ) -> Iterator[Any]:
-        """pyarrow record batches, while the query runs."""
-        import pyarrow
+        """pyarrow record batches, while the query runs. Threads may share the iterator."""
+        from gar._iterators import Batches
 
-        for batch in self._run(timeout=timeout):
-            yield pyarrow.record_batch(batch)
+        _buffer_size(results_buffer_size)
+        pyarrow = _checks.package("pyarrow", "to_arrow_iter")
+        return Batches(self._run(timeout=timeout), pyarrow.record_batch)
 
     def to_arrow(self, timeout: float | None = None) -> Any:
         """Run; a pyarrow table with large_string and large_binary."""
-        import pyarrow
-
-        schema = pyarrow.schema(self.schema())
-        batches = [pyarrow.record_batch(batch) for batch in self._run(timeout=timeout)]
-        return pyarrow.Table.from_batches(batches, schema)
+        pyarrow = _checks.package("pyarrow", "to_arrow")
+        schema = _checks.foreign(pyarrow.schema, self.schema())
+        batches = [_checks.foreign(pyarrow.record_batch, batch) for batch in self._run(timeout=timeout)]
+        return _checks.foreign(pyarrow.Table.from_batches, batches, schema)
 
     def to_pandas(
         self,
@@ -390,12 +462,17 @@ class DataFrame:
     ) -> Any:
         """Run; a pandas frame. Integers with nulls become float64, as pandas users expect, or with
         nullable=True pandas' own nullable types."""
+        options: dict[str, Any] = {
+            "coerce_temporal_nanoseconds": _checks.flag(
+                "coerce_temporal_nanoseconds", coerce_temporal_nanoseconds
+            )
+        }
+        is_nullable = _checks.flag("nullable", nullable)
+        _checks.package("pandas", "to_pandas")
         table = self.to_arrow(timeout)
-        if not nullable:
-            return table.to_pandas(coerce_temporal_nanoseconds=coerce_temporal_nanoseconds)
-        return table.to_pandas(
-            coerce_temporal_nanoseconds=coerce_temporal_nanoseconds, types_mapper=_nullable_types().get
-        )
+        if is_nullable:
+            options["types_mapper"] = _nullable_types().get
+        return _checks.foreign(table.to_pandas, **options)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> object:
         frame, as_view = self._frame, False
@@ -419,12 +496,16 @@ class DataFrame:
         row_group_rows: int = 0,
         timeout: float | None = None,
     ) -> DataFrame:
-        """Run, and write Parquet files; a frame of their paths. The folder shows all of the files or none."""
-        args = _write_args(
-            root_dir, "none" if compression is None else compression, write_mode, partition_cols
-        )
+        """Run, and write Parquet files; a frame of their paths. The folder shows all of the files or none.
+
+        write_mode: "append" adds files beside those that are there, "overwrite" puts the new ones in their place.
+        compression: "snappy", "zstd", "gzip", "brotli", "lz4_raw" or "none". single_file: root_dir is the path of
+        one file. row_group_rows: rows of a row group; 0 leaves it to the engine.
+        """
+        args = _write_args(root_dir, compression, write_mode, partition_cols, io_config)
+        rows = _checks.integer("row_group_rows", row_group_rows, 0)
         made = self._frame.write_parquet(
-            *args, single_file, None, True, row_group_rows, _milliseconds(timeout)
+            *args, _checks.flag("single_file", single_file), None, True, rows, _milliseconds(timeout)
         )
         return DataFrame._of(made, is_collected=True)
 
@@ -444,20 +525,28 @@ class DataFrame:
         single_file: bool = False,
         timeout: float | None = None,
     ) -> DataFrame:
-        """Run, and write CSV files; a frame of their paths. The folder shows all of the files or none."""
+        """Run, and write CSV files; a frame of their paths. The folder shows all of the files or none.
+
+        write_mode: "append" adds files beside those that are there, "overwrite" puts the new ones in their place.
+        delimiter: one ASCII character, "," by default. header: names in the first line. compression: "none", "gzip"
+        or "zstd". single_file: root_dir is the path of one file.
+        """
         for name, value, default in (
             ("quote", quote, '"'),
             ("escape", escape, '"'),
             ("date_format", date_format, None),
             ("timestamp_format", timestamp_format, None),
         ):
-            if value is not None and value != default:
-                raise _native.GarUnsupportedError(f"write_csv does not support {name}={value!r}")
-        args = _write_args(
-            root_dir, "none" if compression is None else compression, write_mode, partition_cols
-        )
+            if value is not None and _checks.text(name, value) != default:
+                raise _native.GarUnsupportedError(f"write_csv does not support {name}={_checks.shown(value)}")
+        args = _write_args(root_dir, compression, write_mode, partition_cols, io_config)
         made = self._frame.write_csv(
-            *args, single_file, delimiter, header is not False, 0, _milliseconds(timeout)
+            *args,
+            _checks.flag("single_file", single_file),
+            _checks.optional_text("delimiter", delimiter),
+            header is None or _checks.flag("header", header),
+            0,
+            _milliseconds(timeout),
         )
         return DataFrame._of(made, is_collected=True)
 
@@ -467,8 +556,10 @@ class DataFrame:
         self, show_all: bool = False, format: str = "ascii", simple: bool = False, file: Any = None
     ) -> None:
         """Print the logical plan; with show_all also the optimized and the physical one."""
-        if format != "ascii":
-            raise _native.GarUnsupportedError(f"explain does not support format={format!r}")
+        if _checks.text("format", format) != "ascii":
+            raise _native.GarUnsupportedError(f"explain does not support format={_checks.shown(format)}")
+        show_all = _checks.flag("show_all", show_all)
+        _checks.flag("simple", simple)
         titles = ("Logical plan", "Optimized plan", "Physical plan")
         parts = []
         for stage in (0, 1, 2) if show_all else (0,):
@@ -501,11 +592,16 @@ class DataFrame:
         columns: Any = None,
         timeout: float | None = None,
     ) -> None:
-        """Run what the first n rows need and print them as a table."""
-        if n < 0:
-            raise _native.GarValueError(f"show cannot print {n} rows")
-        if format not in (None, "default", "fancy"):
-            raise _native.GarUnsupportedError(f"show does not support format={format!r}")
+        """Run what the first n rows need and print them as a table. Cells longer than max_width are cut."""
+        n = _checks.integer("n", n, 0)
+        max_width = _checks.integer("max_width", max_width, 1)
+        _checks.flag("verbose", verbose)
+        if format is not None and _checks.text("format", format) not in ("default", "fancy"):
+            raise _native.GarUnsupportedError(f"show does not support format={_checks.shown(format)}")
+        if _checks.text("align", align) not in ("left", "auto"):
+            raise _native.GarUnsupportedError(f"show does not support align={_checks.shown(align)}")
+        if columns is not None:
+            raise _native.GarUnsupportedError("show does not support columns=; select the columns first")
         if _in_notebook():
             from IPython.display import HTML, display
 
@@ -538,8 +634,10 @@ class GroupedDataFrame:
     __slots__ = ("_df", "_keys")
 
     def __init__(self, df: DataFrame, keys: list[Any]) -> None:
+        if not isinstance(df, DataFrame):
+            raise _native.GarTypeError("groups are made by DataFrame.groupby")
         self._df = df
-        self._keys = keys
+        self._keys = df._columns(_checks.items("keys", keys))
 
     def agg(self, *to_agg: Any) -> DataFrame:
         """One row for each group: its keys and the aggregates."""
@@ -563,10 +661,12 @@ class GroupedDataFrame:
         return self._df._agg_each(self._keys, cols, "max")
 
     def stddev(self, *cols: ColumnInput, ddof: int = 1) -> DataFrame:
-        return self._df._agg_each(self._keys, cols, "stddev", ddof)
+        """Standard deviations, divided by n - ddof."""
+        return self._df._agg_each(self._keys, cols, "stddev", _checks.integer("ddof", ddof, 0))
 
     def var(self, *cols: ColumnInput, ddof: int = 1) -> DataFrame:
-        return self._df._agg_each(self._keys, cols, "var", ddof)
+        """Variances, divided by n - ddof."""
+        return self._df._agg_each(self._keys, cols, "var", _checks.integer("ddof", ddof, 0))
 
     def any_value(self, *cols: ColumnInput) -> DataFrame:
         return self._df._agg_each(self._keys, cols, "any_value")
@@ -586,22 +686,18 @@ class GroupedDataFrame:
 
 def concat(dfs: list[DataFrame]) -> DataFrame:
     """The rows of several frames of the same schema, one after the other."""
-    dfs = list(dfs)
+    dfs = _checks.items("concat", dfs)
     if not dfs:
         raise _native.GarValueError("concat needs at least one frame")
     for df in dfs:
         if not isinstance(df, DataFrame):
-            raise _native.GarTypeError(f"concat takes frames, got {type(df).__name__}")
+            raise _native.GarTypeError(f"concat takes frames, got {_checks.shown(df)}")
     return dfs[0] if len(dfs) == 1 else DataFrame._of(_native.concat([df._frame for df in dfs]))
 
 
 def _milliseconds(timeout: float | None) -> int:
     """The engine's form of a timeout in seconds: 0 is none."""
-    if timeout is None:
-        return 0
-    if not timeout >= 0:  # NaN neither
-        raise _native.GarValueError(f"timeout must not be negative, got {timeout!r}")
-    return max(1, int(min(timeout, _TIMEOUT_MAX_S) * 1000))
+    return _checks.milliseconds("timeout", timeout)
 
 
 def _is_all(item: Any) -> bool:
@@ -609,12 +705,30 @@ def _is_all(item: Any) -> bool:
     return item is ALL_COLUMNS or (isinstance(item, str) and item == "*")
 
 
-def _as_value(item: Any) -> Any:
-    """Where values are wanted a text is a value; an open when() ends in null."""
-    return item.end() if hasattr(item, "otherwise") else item
+def _described(df: DataFrame, title: str) -> dict[str, Any]:
+    from gar.series import Series
+
+    return {
+        title: Series.from_pylist(df.column_names, title, "string"),
+        "type": Series.from_pylist(df._frame.column_types(), "type", "string"),
+    }
+
+
+def _buffer_size(size: Any) -> None:
+    """How many results another engine would keep ready; ours decides by bytes."""
+    if size is not None and not (isinstance(size, str) and size == "num_cpus"):
+        _checks.integer("results_buffer_size", size, 1)
+
+
+def _callable(what: str, function: Any) -> Any:
+    if not callable(function):
+        raise _native.GarTypeError(f"{what} takes a function, got {_checks.shown(function)}")
+    return function
 
 
 def _aliased(item: Any, name: str) -> Any:
+    """Where values are wanted a text is a value."""
+    _checks.text("a column name", name)
     return (item if isinstance(item, Expression) else _native.literal(item)).alias(name)
 
 
@@ -624,24 +738,33 @@ def _names(item: Any) -> list[str]:
     if isinstance(item, Expression):
         return [item.name()]
     if not isinstance(item, str):
-        raise _native.GarTypeError(f"a column name must be str, got {type(item).__name__}")
+        raise _native.GarTypeError(f"a column name must be a str, got {_checks.shown(item)}")
     return [item]
 
 
-def _flags(given: bool | list[bool] | None, count: int) -> list[bool] | None:
-    if given is None:
-        return None
-    if isinstance(given, bool):
-        return [given] * count
-    return list(given)
+def _flags(what: str, given: bool | list[bool], count: int) -> list[bool]:
+    """One flag for each sort key, from one for all or a list."""
+    if not isinstance(given, (list, tuple)):
+        return [_checks.flag(what, given)] * count
+    if len(given) != count:
+        raise _native.GarValueError(f"{what} has {len(given)} flags for {count} sort keys")
+    return [_checks.flag(f"{what}[{i}]", item) for i, item in enumerate(given)]
 
 
-def _write_args(path: Any, compression: str, write_mode: str, partition_cols: Any) -> tuple[str, str, bool]:
-    if partition_cols:
+def _write_args(
+    path: Any, compression: Any, write_mode: Any, partition_cols: Any, io_config: Any
+) -> tuple[str, str, bool]:
+    if partition_cols is not None and not (
+        isinstance(partition_cols, (list, tuple)) and len(partition_cols) == 0
+    ):
         raise _native.GarUnsupportedError("writing by partition_cols is not supported")
-    if write_mode not in ("append", "overwrite"):
-        raise _native.GarValueError(f"write_mode must be 'append' or 'overwrite', got {write_mode!r}")
-    return os.path.expanduser(os.fspath(path)), compression, write_mode == "overwrite"
+    _checks.io_config(io_config)
+    if _checks.text("write_mode", write_mode) not in ("append", "overwrite"):
+        raise _native.GarValueError(
+            f"write_mode must be 'append' or 'overwrite', got {_checks.shown(write_mode)}"
+        )
+    codec = "none" if compression is None else _checks.text("compression", compression)
+    return _checks.path("root_dir", path), codec, write_mode == "overwrite"
 
 
 def _requested(frame: _native.Frame, fields: Any) -> tuple[_native.Frame, bool]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from gar import _native
+from gar import _checks, _native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ class TimeUnit:
     __module__ = "gar"
     __slots__ = ("_text",)
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: TimeUnit | str) -> None:
+        self._text = _unit(text)
 
     @classmethod
     def from_str(cls, unit: str) -> TimeUnit:
@@ -59,9 +59,13 @@ class TimeUnit:
 
 
 def _unit(unit: TimeUnit | str) -> str:
+    if not isinstance(unit, (TimeUnit, str)):
+        raise _native.GarTypeError(f"a time unit must be a str or a TimeUnit, got {_checks.shown(unit)}")
     text = _UNITS.get(str(unit).lower())
     if text is None:
-        raise _native.GarValueError(f"unknown time unit {str(unit)!r}; known are s, ms, us and ns")
+        raise _native.GarValueError(
+            f"unknown time unit {_checks.shown(str(unit))}; known are s, ms, us and ns"
+        )
     return text
 
 
@@ -76,8 +80,10 @@ class DataType:
     __slots__ = ("_text",)
     _text: str
 
-    def __init__(self, text: str) -> None:
-        self._text = _native.canonical_type(text)
+    def __init__(self, text: DataType | str) -> None:
+        self._text = _native.canonical_type(
+            text._text if isinstance(text, DataType) else _checks.text("a type", text)
+        )
 
     @classmethod
     def _known(cls, text: str) -> DataType:
@@ -152,7 +158,9 @@ class DataType:
     @classmethod
     def decimal128(cls, precision: int, scale: int = 0) -> DataType:
         """Exact decimals of up to `precision` (at most 38) digits, `scale` of them after the point."""
-        return cls(f"decimal({int(precision)}, {int(scale)})")
+        return cls(
+            f"decimal({_checks.integer('precision', precision, 1, 38)}, {_checks.integer('scale', scale, 0, 38)})"
+        )
 
     @classmethod
     def time(cls, timeunit: TimeUnit | str = "us") -> DataType:
@@ -164,7 +172,9 @@ class DataType:
     @classmethod
     def timestamp(cls, timeunit: TimeUnit | str = "us", timezone: str | None = None) -> DataType:
         unit = _unit(timeunit)
-        return cls._known(f"timestamp[{unit}]") if timezone is None else cls(f"timestamp[{unit}, {timezone}]")
+        if timezone is None:
+            return cls._known(f"timestamp[{unit}]")
+        return cls(f"timestamp[{unit}, {_checks.text('timezone', timezone)}]")
 
     @classmethod
     def duration(cls, timeunit: TimeUnit | str = "us") -> DataType:
@@ -192,13 +202,41 @@ class DataType:
     def python(cls) -> DataType:
         return _unsupported("python")
 
+    @classmethod
+    def float16(cls) -> DataType:
+        return _unsupported("float16")
+
+    @classmethod
+    def fixed_size_binary(cls, size: int) -> DataType:
+        return _unsupported("fixed_size_binary")
+
+    @classmethod
+    def interval(cls) -> DataType:
+        return _unsupported("interval")
+
+    @classmethod
+    def embedding(cls, dtype: DataType, size: int) -> DataType:
+        return _unsupported("embedding")
+
+    @classmethod
+    def tensor(cls, dtype: DataType, shape: Any = None) -> DataType:
+        return _unsupported("tensor")
+
+    @classmethod
+    def image(cls, mode: Any = None, height: int | None = None, width: int | None = None) -> DataType:
+        return _unsupported("image")
+
+    @classmethod
+    def file(cls, media_type: Any = None) -> DataType:
+        return _unsupported("file")
+
     # ---- from elsewhere
 
     @classmethod
     def from_arrow_type(cls, arrow_type: Any) -> DataType:
         """From a pyarrow type, or anything else with __arrow_c_schema__."""
         if not hasattr(arrow_type, "__arrow_c_schema__"):
-            raise _native.GarTypeError(f"not an Arrow type: {arrow_type!r}")
+            raise _native.GarTypeError(f"not an Arrow type: {_checks.shown(arrow_type)}")
         text = _native.schema_types(arrow_type)
         if not isinstance(text, str):
             return _unsupported("struct")
@@ -206,7 +244,9 @@ class DataType:
 
     @classmethod
     def from_numpy_dtype(cls, np_type: Any) -> DataType:
-        """From a numpy dtype."""
+        """From a numpy dtype, or what numpy.dtype takes."""
+        if not hasattr(np_type, "kind") or not hasattr(np_type, "itemsize"):
+            np_type = _checks.foreign(_checks.package("numpy", "from_numpy_dtype").dtype, np_type)
         kind, size = np_type.kind, np_type.itemsize
         if kind in "iuf" and not (kind == "f" and size > 8):
             name = {"i": "int", "u": "uint", "f": "float"}[kind]
@@ -217,8 +257,10 @@ class DataType:
             return cls.string() if kind == "U" else cls.binary()
         if kind in "Mm":
             unit = np_type.str[4:-1] if "[" in np_type.str else ""
-            if kind == "M" and unit == "D":
+            if kind == "M" and unit in ("D", "W", "M", "Y"):
                 return cls.date()
+            if unit in ("m", "h", "D", "W") and not (kind == "m" and unit in ("M", "Y")):
+                unit = "s"
             return cls.timestamp(unit) if kind == "M" else cls.duration(unit)
         return _unsupported(str(np_type))
 
@@ -230,6 +272,8 @@ class DataType:
     @classmethod
     def infer_from_type(cls, t: type) -> DataType:
         """The column type of a Python class."""
+        if not isinstance(t, type):
+            raise _native.GarTypeError(f"infer_from_type takes a class, got {_checks.shown(t)}")
         name = f"{t.__module__}.{t.__qualname__}"
         text = _PYTHON_TYPES.get(name)
         return cls._known(text) if text is not None else _unsupported(name)
@@ -253,9 +297,8 @@ class DataType:
 
     def to_arrow_dtype(self) -> Any:
         """The pyarrow type."""
-        import pyarrow
-
-        return pyarrow.schema(_OneField(self)).field(0).type
+        pyarrow = _checks.package("pyarrow", "to_arrow_dtype")
+        return _checks.foreign(pyarrow.schema, _OneField(self)).field(0).type
 
     def __arrow_c_schema__(self) -> object:
         return _native.type_to_schema(self._text)
@@ -264,14 +307,14 @@ class DataType:
     def timeunit(self) -> TimeUnit:
         """Unit of a time, timestamp or duration."""
         if "[" not in self._text:
-            raise AttributeError(f"{self._text} has no unit")
+            raise _native.GarAttributeError(f"{self._text} has no unit")
         return TimeUnit(self._text.split("[")[1].rstrip("]").split(",")[0])
 
     @property
     def timezone(self) -> str | None:
         """Zone of a timestamp, or None."""
         if not self.is_timestamp():
-            raise AttributeError(f"{self._text} has no time zone")
+            raise _native.GarAttributeError(f"{self._text} has no time zone")
         _, comma, zone = self._text.partition(",")
         return zone.strip().rstrip("]") if comma else None
 
@@ -285,7 +328,7 @@ class DataType:
 
     def _decimal_part(self, i: int) -> int:
         if not self.is_decimal128():
-            raise AttributeError(f"{self._text} has no precision or scale")
+            raise _native.GarAttributeError(f"{self._text} has no precision or scale")
         return int(self._text[8:-1].split(",")[i])
 
     def _is(self, *names: str) -> Truth:
@@ -333,6 +376,9 @@ class DataType:
     def is_float32(self) -> Truth:
         return self._is("float32")
 
+    def is_floating(self) -> Truth:
+        return self._is("float32", "float64")
+
     def is_float64(self) -> Truth:
         return self._is("float64")
 
@@ -359,6 +405,21 @@ class DataType:
 
     def is_duration(self) -> Truth:
         return self._is("duration")
+
+    def is_list(self) -> Truth:
+        return False
+
+    def is_fixed_size_list(self) -> Truth:
+        return False
+
+    def is_struct(self) -> Truth:
+        return False
+
+    def is_map(self) -> Truth:
+        return False
+
+    def is_python(self) -> Truth:
+        return False
 
     def is_temporal(self) -> Truth:
         return self._is("date", "time", "timestamp", "duration")

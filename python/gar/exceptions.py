@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from gar._native import (
+    GarAttributeError,
     GarCallbackError,
     GarCancelledError,
     GarCastError,
@@ -11,11 +12,14 @@ from gar._native import (
     GarError,
     GarFileNotFoundError,
     GarFormatError,
+    GarImportError,
+    GarIndexError,
     GarInternalError,
     GarIOError,
     GarMemoryError,
     GarOverflowError,
     GarPermissionError,
+    GarStateError,
     GarSyntaxError,
     GarTimeoutError,
     GarTypeError,
@@ -24,6 +28,7 @@ from gar._native import (
 )
 
 __all__ = [
+    "GarAttributeError",
     "GarCallbackError",
     "GarCancelledError",
     "GarCastError",
@@ -32,10 +37,13 @@ __all__ = [
     "GarFileNotFoundError",
     "GarFormatError",
     "GarIOError",
+    "GarImportError",
+    "GarIndexError",
     "GarInternalError",
     "GarMemoryError",
     "GarOverflowError",
     "GarPermissionError",
+    "GarStateError",
     "GarSyntaxError",
     "GarTimeoutError",
     "GarTypeError",

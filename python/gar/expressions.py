@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from gar import _native
+import enum
+
+from gar import _checks, _native
 from gar._methods import ExpressionMethods  # made when the package is built
 from gar.datatype import DataType
 
@@ -15,12 +17,40 @@ if TYPE_CHECKING:
     IntoExpr = Any  # an Expression, or a plain value that becomes a literal
 
 
+class CountMode(enum.Enum):
+    """What count() counts."""
+
+    All = "all"
+    Valid = "valid"
+    Null = "null"
+
+
 class Expression(ExpressionMethods):  # type: ignore[misc, unused-ignore]
     """A column made of other columns. Operators work with plain values from both sides."""
 
     __module__ = "gar"
     __slots__ = ()
     __array_ufunc__ = None  # numpy scalars on the left leave the operator to us
+
+    def __new__(cls, *args: object, **named: object) -> Expression:
+        raise _native.GarTypeError(
+            "expressions are made by gar.col, gar.lit and the functions of gar.functions"
+        )
+
+    def count(self, mode: CountMode | str = "valid") -> Expression:  # type: ignore[override, unused-ignore]
+        """How many values are not null; mode "all" counts rows, "null" counts nulls."""
+        named = str(mode.value if isinstance(mode, CountMode) else _checks.text("mode", mode)).lower()
+        made: Expression
+        if named == "valid":
+            made = super().count()
+            return made
+        if named == "all":
+            made = _native.call("count").alias(self.name())
+            return made
+        if named == "null":
+            made = _native.call("count", _native.call("when", self.is_null(), True, None))
+            return made.alias(self.name())
+        raise _native.GarValueError(f"mode must be 'valid', 'all' or 'null', got {_checks.shown(mode)}")
 
     def cast(self, dtype: DataType | str | type) -> Expression:
         """The values as another type; a value that does not fit fails the query."""
@@ -36,10 +66,12 @@ class Expression(ExpressionMethods):  # type: ignore[misc, unused-ignore]
         """Is the value among others? A null among them matches nothing; a null value gives null (of an empty list: False)."""
         if isinstance(other, Expression):
             raise _native.GarTypeError("is_in takes a list of values, not an expression")
+        if isinstance(other, (str, bytes, bytearray)):
+            raise _native.GarTypeError(f"is_in takes a list of values, got {_checks.shown(other)}")
         if isinstance(other, (set, frozenset, dict, _range)) or not hasattr(other, "__len__"):
-            other = list(other)
+            other = _checks.items("is_in", other)
         array = getattr(other, "_array", other)
-        if len(other) == 0:  # nothing is in it, not even a null
+        if _checks.foreign(len, other) == 0:  # nothing is in it, not even a null
             nothing: Expression = self.is_null() & False
             return nothing
         made: Expression = self._is_in(array)
@@ -64,7 +96,11 @@ class _AllColumns:
 
     __slots__ = ()
 
-    def count(self, mode: object = None) -> Expression:
+    def count(self, mode: CountMode | str = "all") -> Expression:
+        """How many rows there are."""
+        named = str(mode.value if isinstance(mode, CountMode) else _checks.text("mode", mode)).lower()
+        if named not in ("all", "valid"):
+            raise _native.GarValueError(f"col('*') counts rows; it has no mode {_checks.shown(mode)}")
         made: Expression = _native.call("count").alias("count")
         return made
 
@@ -72,7 +108,7 @@ class _AllColumns:
         return "col(*)"
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"col('*') stands for all columns; it has no {name}")
+        raise _native.GarAttributeError(f"col('*') stands for all columns; it has no {name}")
 
 
 ALL_COLUMNS = _AllColumns()
@@ -80,7 +116,7 @@ ALL_COLUMNS = _AllColumns()
 
 def col(name: str) -> Expression:
     """A column by its exact name; "*" stands for all columns."""
-    if name == "*":
+    if _checks.text("a column name", name) == "*":
         return ALL_COLUMNS  # type: ignore[return-value]
     return _native.column(name)
 
@@ -92,7 +128,7 @@ def lit(value: Any) -> Expression:
 
 def sql_expr(sql: str) -> Expression:
     """An expression in SQL's spelling."""
-    return _native.parse(sql, None)
+    return _native.parse(_checks.text("a SQL expression", sql), None)
 
 
 def coalesce(*args: IntoExpr) -> Expression:
@@ -112,56 +148,74 @@ def interval(
     nanos: int = 0,
 ) -> Expression:
     """A span of the calendar, to be added to or subtracted from dates and timestamps."""
-    nanoseconds = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000_000 + millis * 1_000_000 + nanos
-    return _native.call("interval", years * 12 + months, days, nanoseconds)
+    given = {"years": years, "months": months, "days": days, "hours": hours, "minutes": minutes}
+    given |= {"seconds": seconds, "millis": millis, "nanos": nanos}
+    n = {name: _checks.integer(name, value) for name, value in given.items()}
+    clock = ((n["hours"] * 60 + n["minutes"]) * 60 + n["seconds"]) * 1_000_000_000
+    clock += n["millis"] * 1_000_000 + n["nanos"]
+    return _native.call(
+        "interval",
+        _checks.integer("months of the interval", n["years"] * 12 + n["months"]),
+        n["days"],
+        _checks.integer("nanoseconds of the interval", clock),
+    )
 
 
-class When:
-    """when(...) without its otherwise: null where no condition holds."""
+class When(Expression):
+    """An expression made by when(...): null where no condition holds, until otherwise(...) says more."""
 
     __module__ = "gar"
     __slots__ = ("_branches",)
+    _branches: tuple[Any, ...]
 
-    def __init__(self, branches: tuple[Any, ...]) -> None:
-        self._branches = branches
-
-    def when(self, condition: Expression, then: IntoExpr) -> When:
-        """A further branch."""
-        return When((*self._branches, condition, then))
+    def when(self, condition: IntoExpr, then: IntoExpr) -> When:
+        """A further branch: the value where this condition is true and none before it is."""
+        return _when((*self._branches, condition, then))
 
     def otherwise(self, value: IntoExpr) -> Expression:
         """The value where no condition is true."""
         return _native.call("when", *self._branches, value)
 
     def end(self) -> Expression:
-        """Null where no condition is true."""
-        return self.otherwise(None)
-
-    def alias(self, name: str) -> Expression:
-        made: Expression = self.end().alias(name)
-        return made
+        """Null where no condition is true, which is what it is already."""
+        return self
 
 
-def when(condition: Expression, then: IntoExpr) -> When:
-    """The value where the condition is true; goes on with .when(...) and .otherwise(...)."""
-    return When((condition, then))
+def _when(branches: tuple[Any, ...]) -> When:
+    made: When = _native.restyle(_native.call("when", *branches, None), When)
+    made._branches = branches
+    return made
 
 
-def _as_column(item: Any) -> Any:
-    """Where columns are chosen a text is a name."""
+def when(condition: IntoExpr, then: IntoExpr) -> When:
+    """The value where the condition is true, else null; goes on with .when(...) and .otherwise(...)."""
+    return _when((condition, then))
+
+
+def _as_column(item: Any, name: str = "a column") -> Expression:
+    """Where columns are chosen a text is a name, and a plain value is a mistake."""
+    if isinstance(item, Expression):
+        return item
     if isinstance(item, str):
         return _native.column(item)
-    return item.end() if isinstance(item, When) else item
+    raise _native.GarTypeError(
+        f"{name} is chosen by its name or an expression, got {_checks.shown(item)}; a plain value is lit(value)"
+    )
 
 
-def _flatten(items: Iterable[Any], names: list[str]) -> list[Any]:
+_DEPTH_MAX = 16  # lists of lists of columns
+
+
+def _flatten(items: Iterable[Any], names: list[str], depth: int = 0) -> list[Any]:
     """Expressions of names, expressions and lists of them; "*" gives every column of `names`."""
+    if depth > _DEPTH_MAX:
+        raise _native.GarValueError(f"lists of columns are nested deeper than {_DEPTH_MAX}")
     found: list[Any] = []
     for item in items:
         if item is ALL_COLUMNS or (isinstance(item, str) and item == "*" and "*" not in names):
             found += [_native.column(name) for name in names]
         elif isinstance(item, (list, tuple)):
-            found += _flatten(item, names)
+            found += _flatten(item, names, depth + 1)
         else:
             found.append(_as_column(item))
     return found

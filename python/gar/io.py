@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import os
 
-from gar import _native
+from gar import _checks, _native
 from gar.dataframe import DataFrame
+from gar.datatype import TimeUnit
 from gar.schema import _given
 
 TYPE_CHECKING = False
@@ -68,7 +69,7 @@ class _Settings:
     def __init__(self, **given: Any) -> None:
         for name in given:
             if name not in self._names:
-                raise TypeError(
+                raise _native.GarTypeError(
                     f"{type(self).__name__} has no setting {name!r}; known are {', '.join(self._names)}"
                 )
         self._given = given
@@ -80,7 +81,7 @@ class _Settings:
     def __getattr__(self, name: str) -> Any:
         if name in type(self)._names:
             return self._given.get(name)
-        raise AttributeError(name)
+        raise _native.GarAttributeError(f"{type(self).__name__} has no setting {name!r}")
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other._given == self._given
@@ -130,18 +131,16 @@ class IOConfig(_Settings):
 
 
 def _paths(path: Any) -> list[str]:
-    items = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    items = [path] if isinstance(path, (str, bytes, os.PathLike)) else _checks.items("path", path)
     found = []
     for item in items:
-        text = os.fspath(item)
-        if not isinstance(text, str):
-            raise _native.GarTypeError(f"a path must be a str or a path object, got {type(item).__name__}")
+        text = _checks.path("path", item)
         if text.startswith("file://"):
             text = text[7:]
         elif "://" in text.split("/")[0] + "//" and "://" in text:
             scheme = text.split("://")[0]
             raise _native.GarUnsupportedError(f"storage '{scheme}://' is not supported; files must be local")
-        found.append(os.path.expanduser(text))
+        found.append(text)
     if not found:
         raise _native.GarValueError("no path given")
     return found
@@ -150,8 +149,8 @@ def _paths(path: Any) -> list[str]:
 def _refuse(function: str, **options: tuple[Any, Any]) -> None:
     """Options that change a result and are not done yet are errors, not silence."""
     for name, (value, default) in options.items():
-        if value != default:
-            raise _native.GarUnsupportedError(f"{function} does not support {name}={value!r}")
+        if value is not default and not (isinstance(value, bool) and value == default):
+            raise _native.GarUnsupportedError(f"{function} does not support {name}={_checks.shown(value)}")
 
 
 def read_parquet(
@@ -172,15 +171,18 @@ def read_parquet(
     tells the file of each row.
     """
     _check_private("read_parquet", private)
+    _checks.io_config(io_config)
+    _checks.flag("infer_schema", infer_schema)
     _refuse(
         "read_parquet",
         row_groups=(row_groups, None),
         hive_partitioning=(hive_partitioning, False),
         ignore_corrupt_files=(ignore_corrupt_files, False),
     )
-    if coerce_int96_timestamp_unit is not None and str(coerce_int96_timestamp_unit) != "us":
-        _refuse("read_parquet", coerce_int96_timestamp_unit=(str(coerce_int96_timestamp_unit), None))
+    if coerce_int96_timestamp_unit is not None and str(TimeUnit(coerce_int96_timestamp_unit)) != "us":
+        _refuse("read_parquet", coerce_int96_timestamp_unit=(coerce_int96_timestamp_unit, None))
     names, types = _given(schema)
+    file_path_column = _checks.optional_text("file_path_column", file_path_column)
     return DataFrame._of(_native.read_parquet(_paths(path), names, types, file_path_column))
 
 
@@ -208,6 +210,8 @@ def read_csv(
     null_text: an unquoted text that means null besides the empty one.
     """
     _check_private("read_csv", private)
+    _checks.io_config(io_config)
+    text = _checks.optional_text
     _refuse(
         "read_csv",
         hive_partitioning=(hive_partitioning, False),
@@ -219,16 +223,16 @@ def read_csv(
             _paths(path),
             names,
             types,
-            file_path_column,
-            has_headers,
-            "," if delimiter is None else delimiter,
-            '"' if quote is None else quote or None,
-            escape_char,
-            double_quote,
-            comment,
-            allow_variable_columns,
-            infer_schema,
-            null_text,
+            text("file_path_column", file_path_column),
+            _checks.flag("has_headers", has_headers),
+            "," if delimiter is None else _checks.text("delimiter", delimiter),
+            '"' if quote is None else _checks.text("quote", quote) or None,
+            text("escape_char", escape_char),
+            _checks.flag("double_quote", double_quote),
+            text("comment", comment),
+            _checks.flag("allow_variable_columns", allow_variable_columns),
+            _checks.flag("infer_schema", infer_schema),
+            text("null_text", null_text),
         )
     )
 
@@ -236,4 +240,4 @@ def read_csv(
 def _check_private(function: str, private: dict[str, Any]) -> None:
     for name in private:
         if name not in ("_chunk_size", "_buffer_size", "_multithreaded_io"):
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+            raise _native.GarTypeError(f"{function}() got an unexpected keyword argument {name!r}")

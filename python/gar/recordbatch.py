@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from gar import _native
+from gar import _checks, _native
 from gar.schema import Schema
 from gar.series import Series
 
@@ -19,6 +19,8 @@ class RecordBatch:
     __slots__ = ("_array",)
 
     def __init__(self, array: _native.Array) -> None:
+        if not isinstance(array, _native.Array) or not isinstance(_native.schema_types(array), list):
+            raise _native.GarTypeError("record batches are made by iter_partitions")
         self._array = array
 
     def schema(self) -> Schema:
@@ -33,8 +35,9 @@ class RecordBatch:
         ]
 
     def get_column(self, name: str) -> Series:
+        """A column by its name."""
         names = self.column_names()
-        if name not in names:
+        if _checks.text("a column name", name) not in names:
             raise _native.GarColumnError(f"unknown column '{name}' (columns: {', '.join(names)})")
         return Series(name, self._array.fields()[names.index(name)])
 
@@ -45,14 +48,15 @@ class RecordBatch:
         return _rows(self.column_names(), self._array.field_lists(), len(self))
 
     def to_arrow(self) -> Any:
-        import pyarrow
-
-        return pyarrow.record_batch(self)
+        """As a pyarrow record batch."""
+        return _checks.foreign(_checks.package("pyarrow", "to_arrow").record_batch, self)
 
     to_arrow_record_batch = to_arrow
 
     def to_pandas(self) -> Any:
-        return self.to_arrow().to_pandas()
+        """As a pandas frame."""
+        _checks.package("pandas", "to_pandas")
+        return _checks.foreign(self.to_arrow().to_pandas)
 
     def num_rows(self) -> int:
         return len(self._array)

@@ -59,8 +59,8 @@ class QueryHandle:
     _made: DataFrame | None
     _result: _native.Result
 
-    def __init__(self) -> None:
-        raise TypeError("handles are made by DataFrame.start()")
+    def __init__(self, *args: object, **named: object) -> None:
+        raise _native.GarTypeError("handles are made by DataFrame.start()")
 
     @classmethod
     def _start(cls, frame: _native.Frame, timeout_ms: int) -> QueryHandle:
@@ -90,7 +90,7 @@ class QueryHandle:
         from gar.dataframe import _milliseconds
 
         timeout_ms = -1 if timeout is None else _milliseconds(timeout)
-        if self._made is None and self._lock.acquire(timeout=-1 if timeout is None else timeout):
+        if self._made is None and self._lock.acquire(timeout=-1 if timeout is None else timeout_ms / 1000):
             try:
                 self._take(timeout_ms)
             finally:
@@ -150,8 +150,8 @@ class BatchStream:
     __slots__ = ("_result",)
     _result: _native.Result
 
-    def __init__(self) -> None:
-        raise TypeError("batch streams are made by `async for batch in frame`")
+    def __init__(self, *args: object, **named: object) -> None:
+        raise _native.GarTypeError("batch streams are made by `async for batch in frame`")
 
     @classmethod
     def _start(cls, frame: _native.Frame, batch_rows: int) -> BatchStream:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from gar import _native
+from gar import _checks, _native
 from gar.datatype import DataType
 
 TYPE_CHECKING = False
@@ -18,13 +18,14 @@ class Field:
     __module__ = "gar"
     __slots__ = ("dtype", "name")
 
-    def __init__(self, name: str, dtype: DataType) -> None:
-        self.name = name
-        self.dtype = dtype
+    def __init__(self, name: str, dtype: DataType | str) -> None:
+        self.name = _checks.text("a field's name", name)
+        self.dtype = DataType._from(dtype)
 
     @classmethod
     def create(cls, name: str, dtype: DataType | str) -> Field:
-        return cls(name, DataType._from(dtype))
+        """A field; the type may be text."""
+        return cls(name, dtype)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Field) and (self.name, self.dtype) == (other.name, other.dtype)
@@ -43,6 +44,10 @@ class Schema:
     __slots__ = ("_arrow", "_fields")
 
     def __init__(self, fields: list[Field]) -> None:
+        fields = _checks.items("the fields of a schema", fields)
+        for field in fields:
+            if not isinstance(field, Field):
+                raise _native.GarTypeError(f"a schema is made of fields, got {_checks.shown(field)}")
         self._fields = {field.name: field for field in fields}
         self._arrow: Any = None  # a native frame whose schema has this one's metadata too
         if len(self._fields) != len(fields):
@@ -58,11 +63,16 @@ class Schema:
     @classmethod
     def from_pydict(cls, fields: dict[str, DataType | str]) -> Schema:
         """From {name: type}."""
-        return cls([Field.create(name, dtype) for name, dtype in fields.items()])
+        return cls([Field.create(name, dtype) for name, dtype in _checks.pairs("a schema", fields)])
 
     @classmethod
     def from_field_name_and_types(cls, fields: list[tuple[str, DataType]]) -> Schema:
-        return cls([Field.create(name, dtype) for name, dtype in fields])
+        """From pairs of name and type."""
+        pairs = _checks.items("a schema", fields)
+        for pair in pairs:
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise _native.GarTypeError(f"expected a pair of name and type, got {_checks.shown(pair)}")
+        return cls([Field.create(name, dtype) for name, dtype in pairs])
 
     @classmethod
     def from_pyarrow_schema(cls, schema: Any) -> Schema:
@@ -73,9 +83,8 @@ class Schema:
         return cls([Field(name, DataType._known(text)) for name, text, _ in fields])
 
     def to_pyarrow_schema(self) -> Any:
-        import pyarrow
-
-        return pyarrow.schema(self)
+        """As a pyarrow schema."""
+        return _checks.foreign(_checks.package("pyarrow", "to_pyarrow_schema").schema, self)
 
     def __arrow_c_schema__(self) -> object:
         if self._arrow is not None:
@@ -89,14 +98,18 @@ class Schema:
         return set(self._fields)
 
     def __getitem__(self, key: str | int) -> Field:
-        if isinstance(key, int):
-            return list(self._fields.values())[key]
+        """A field by name or number."""
+        if not isinstance(key, str):
+            number = _checks.integer("a field's number", key)
+            if not -len(self) <= number < len(self):
+                raise _native.GarIndexError(f"field {number} of a schema of {len(self)}")
+            return list(self._fields.values())[number]
         if key not in self._fields:
             raise _native.GarColumnError(f"unknown column '{key}' (columns: {', '.join(self._fields)})")
         return self._fields[key]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._fields
+        return isinstance(name, str) and name in self._fields
 
     def __len__(self) -> int:
         return len(self._fields)

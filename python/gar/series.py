@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from gar import _native
+from gar import _checks, _native
 from gar.datatype import DataType
 
 TYPE_CHECKING = False
@@ -51,16 +51,16 @@ class Series:
     __module__ = "gar"
     __slots__ = ("_array", "_name")
 
-    def __init__(self, name: str, array: _native.Array) -> None:
-        self._name = name
-        self._array = array
+    def __init__(self, name: str, array: Any) -> None:
+        self._name = _checks.text("the name of a series", name)
+        self._array: _native.Array = array if isinstance(array, _native.Array) else _native.array(array)
 
     # ---- making
 
     @classmethod
     def from_pylist(cls, data: list[Any], name: str = "list_series", dtype: Any = None) -> Series:
         """From Python objects; the type is the one that holds all of them, or dtype."""
-        made = cls(name, _native.array(data if isinstance(data, (list, tuple)) else list(data)))
+        made = cls(name, _native.array(_checks.items("from_pylist", data)))
         return made if dtype is None else made.cast(dtype)
 
     @classmethod
@@ -72,16 +72,16 @@ class Series:
     def from_arrow(cls, array: Any, name: str = "arrow_series", dtype: Any = None) -> Series:
         """From an array or chunked array of any library that speaks the Arrow C interface."""
         if not hasattr(array, "__arrow_c_array__") and not hasattr(array, "__arrow_c_stream__"):
-            raise _native.GarTypeError(f"from_arrow takes an Arrow array, got {type(array).__name__}")
+            raise _native.GarTypeError(f"from_arrow takes an Arrow array, got {_checks.shown(array)}")
         made = cls(name, _native.array(array))
         return made if dtype is None else made.cast(dtype)
 
     @classmethod
     def from_pandas(cls, data: Any, name: str = "pd_series") -> Series:
-        """From a pandas Series; its NaN is null."""
-        from gar.convert import _pandas_column
+        """From a pandas Series; what pandas counts as missing is null."""
+        from gar._pandas import column_of
 
-        return cls(name, _native.array(_pandas_column(data)))
+        return cls(name, column_of(data))
 
     # ---- looking
 
@@ -89,6 +89,7 @@ class Series:
         return self._name
 
     def rename(self, name: str) -> Series:
+        """The same values under another name."""
         return Series(name, self._array)
 
     def datatype(self) -> DataType:
@@ -102,15 +103,12 @@ class Series:
 
     def to_arrow(self) -> Any:
         """As a pyarrow array."""
-        import pyarrow
-
-        return pyarrow.array(self)
+        return _checks.foreign(_checks.package("pyarrow", "to_arrow").array, self)
 
     def to_numpy(self) -> Any:
         """As a numpy array: without a copy when there are no nulls. Integers with nulls become float64 with NaN,
         times with nulls have NaT; texts, decimals and times of day become objects."""
-        import numpy
-
+        numpy = _checks.package("numpy", "to_numpy")
         form, values, validity, offset = self._array.buffers()
         count = len(self._array)
         valid = None
@@ -150,13 +148,14 @@ class Series:
         return numpy.unpackbits(packed, bitorder="little")[skip : skip + count].astype(bool)
 
     def to_pandas(self) -> Any:
-        import pandas
-
-        return pandas.Series(self.to_numpy(), name=self._name)
+        """As a pandas Series; integers with nulls become float64 with NaN."""
+        return _checks.foreign(
+            _checks.package("pandas", "to_pandas").Series, self.to_numpy(), name=self._name
+        )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         found = self.to_numpy()
-        return found if dtype is None else found.astype(dtype)
+        return found if dtype is None else _checks.foreign(found.astype, dtype)
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         return self._array.__arrow_c_array__()
@@ -171,11 +170,11 @@ class Series:
         return iter(self._array.to_list())
 
     def __getitem__(self, i: int) -> Any:
-        if not isinstance(i, int):
-            raise TypeError("rows of a series are reached by number")
+        """A row by its number, from the end when negative."""
+        i = _checks.integer("the number of a row", i)
         count = len(self._array)
         if not -count <= i < count:
-            raise IndexError(f"row {i} of a series of {count} rows")
+            raise _native.GarIndexError(f"row {i} of a series of {count} rows")
         return self._array[i if i >= 0 else i + count]
 
     def __repr__(self) -> str:
@@ -190,22 +189,109 @@ class Series:
         columns = iter(_native.column(name) for name in names)
         own = next(columns)
         args = [next(columns) if isinstance(other, Series) else other for other in others]
-        frame = _native.from_columns(names, arrays).select([make(own, *args).alias("a")])
-        batches = list(frame.run(max(len(self), 1), 0, True))
+        return self._taken(_native.from_columns(names, arrays).select([make(own, *args).alias("a")]))
+
+    def _taken(self, frame: Any, rows: int | None = None) -> Series:
+        """The only column of a frame that has at most so many rows, or as many as this."""
+        batches = list(frame.run(max(len(self) if rows is None else rows, 1), 0, True))
         return Series(self._name, batches[0].fields()[0] if batches else _empty(frame))
+
+    def _frame(self) -> Any:
+        return _native.from_columns(["a"], [self._array])
 
     def cast(self, dtype: Any) -> Series:
         """The values as another type; one that does not fit is an error."""
         return self._eval(lambda a: a.cast(dtype))
 
+    def try_cast(self, dtype: Any) -> Series:
+        """The values as another type, null where one does not fit."""
+        return self._eval(lambda a: a.try_cast(dtype))
+
     def is_null(self) -> Series:
+        """Which values are null."""
         return self._eval(lambda a: a.is_null())
 
     def not_null(self) -> Series:
+        """Which values are not null."""
         return self._eval(lambda a: a.not_null())
 
     def fill_null(self, value: Any) -> Series:
+        """The values, another in place of null."""
         return self._eval(lambda a, b: a.fill_null(b), value)
+
+    def is_in(self, other: Any) -> Series:
+        """Which values are among others."""
+        return self._eval(lambda a: a.is_in(other))
+
+    def between(self, lower: Any, upper: Any) -> Series:
+        """Which values lie between two others, these included."""
+        return self._eval(lambda a, b, c: a.between(b, c), lower, upper)
+
+    def filter(self, mask: Any) -> Series:
+        """The values where a Series of booleans of the same length is true."""
+        if not isinstance(mask, Series):
+            raise _native.GarTypeError(f"filter takes a Series of booleans, got {_checks.shown(mask)}")
+        frame = _native.from_columns(["a", "b"], [self._array, mask._array])
+        return self._taken(frame.where(_native.column("b")).select([_native.column("a")]))
+
+    def sort(self, desc: bool = False, nulls_first: bool | None = None) -> Series:
+        """The values in order; null counts as the greatest unless nulls_first says where nulls go."""
+        first = None if nulls_first is None else [_checks.flag("nulls_first", nulls_first)]
+        return self._taken(self._frame().sort([_native.column("a")], [_checks.flag("desc", desc)], first))
+
+    def slice(self, start: int, end: int) -> Series:
+        """The rows from start to before end."""
+        first = _checks.integer("start", start, 0)
+        return self._taken(self._frame().limit(first, _checks.integer("end", end, first) - first))
+
+    def head(self, num: int = 8) -> Series:
+        """The first rows."""
+        return self.slice(0, num)
+
+    @classmethod
+    def concat(cls, series: list[Series]) -> Series:
+        """The rows of several Series of one type; the first gives the name."""
+        parts = _checks.items("concat", series)
+        if not parts:
+            raise _native.GarValueError("concat needs at least one Series")
+        for part in parts:
+            if not isinstance(part, Series):
+                raise _native.GarTypeError(f"concat takes Series, got {_checks.shown(part)}")
+        frame = _native.concat([part._frame() for part in parts])
+        made: Series = parts[0]._taken(frame, sum(len(part) for part in parts))
+        return made
+
+    def _aggregate(self, name: str, *args: Any) -> Series:
+        made = _native.call(name, _native.column("a"), *args).alias("a")
+        return self._taken(self._frame().aggregate([], [made]))
+
+    def sum(self) -> Series:
+        """The sum, as one row."""
+        return self._aggregate("sum")
+
+    def mean(self) -> Series:
+        """The mean, as one row."""
+        return self._aggregate("mean")
+
+    def min(self) -> Series:
+        """The least value, as one row."""
+        return self._aggregate("min")
+
+    def max(self) -> Series:
+        """The greatest value, as one row."""
+        return self._aggregate("max")
+
+    def stddev(self, ddof: int = 1) -> Series:
+        """The standard deviation, as one row."""
+        return self._aggregate("stddev", _checks.integer("ddof", ddof, 0))
+
+    def count(self) -> Series:
+        """How many values are not null, as one row."""
+        return self._aggregate("count")
+
+    def count_distinct(self) -> Series:
+        """How many different values there are, as one row."""
+        return self._aggregate("count_distinct")
 
     def __add__(self, other: Any) -> Series:
         return self._eval(lambda a, b: a + b, other)
@@ -219,8 +305,23 @@ class Series:
     def __truediv__(self, other: Any) -> Series:
         return self._eval(lambda a, b: a / b, other)
 
+    def __floordiv__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: a // b, other)
+
     def __mod__(self, other: Any) -> Series:
         return self._eval(lambda a, b: a % b, other)
+
+    def __pow__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: a**b, other)
+
+    def __and__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: a & b, other)
+
+    def __or__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: a | b, other)
+
+    def __xor__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: a ^ b, other)
 
     def __eq__(self, other: object) -> Series:  # type: ignore[override]
         return self._eval(lambda a, b: a == b, other)
@@ -240,14 +341,47 @@ class Series:
     def __ge__(self, other: Any) -> Series:
         return self._eval(lambda a, b: a >= b, other)
 
-    def __and__(self, other: Any) -> Series:
-        return self._eval(lambda a, b: a & b, other)
+    def __radd__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: b + a, other)
 
-    def __or__(self, other: Any) -> Series:
-        return self._eval(lambda a, b: a | b, other)
+    def __rsub__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: b - a, other)
+
+    def __rmul__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: b * a, other)
+
+    def __rtruediv__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: b / a, other)
+
+    def __rfloordiv__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: b // a, other)
+
+    def __rmod__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: b % a, other)
+
+    def __rpow__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: b**a, other)
+
+    def __rand__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: b & a, other)
+
+    def __ror__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: b | a, other)
+
+    def __rxor__(self, other: Any) -> Series:
+        return self._eval(lambda a, b: b ^ a, other)
 
     def __invert__(self) -> Series:
         return self._eval(lambda a: ~a)
+
+    def __neg__(self) -> Series:
+        return self._eval(lambda a: -a)
+
+    def __abs__(self) -> Series:
+        return self._eval(lambda a: abs(a))
+
+    def __bool__(self) -> bool:
+        raise _native.GarTypeError("a series has no truth value; combine conditions with &, | and ~")
 
     __hash__ = None  # type: ignore[assignment]
 
