@@ -24,6 +24,10 @@ class CountMode(enum.Enum):
     Valid = "valid"
     Null = "null"
 
+    @classmethod
+    def _missing_(cls, value: object) -> CountMode:
+        raise _native.GarValueError(f"a count mode is 'all', 'valid' or 'null', got {_checks.shown(value)}")
+
 
 class Expression(ExpressionMethods):  # type: ignore[misc, unused-ignore]
     """A column made of other columns. Operators work with plain values from both sides."""
@@ -49,7 +53,8 @@ class Expression(ExpressionMethods):  # type: ignore[misc, unused-ignore]
             return made
         if named == "null":
             made = _native.call("count", _native.call("when", self.is_null(), True, None))
-            return made.alias(self.name())
+            made = made.alias(self.name())
+            return made
         raise _native.GarValueError(f"mode must be 'valid', 'all' or 'null', got {_checks.shown(mode)}")
 
     def cast(self, dtype: DataType | str | type) -> Expression:

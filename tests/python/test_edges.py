@@ -387,6 +387,7 @@ MODULE = {
     "Schema": [[gar.Field("a", gar.DataType.int64())]],
     "DataType": ["int64"],
     "TimeUnit": ["us"],
+    "CountMode": ["all"],
     "DataFrame": [],
     "QueryHandle": [],
     "Series": ["a", [1]],
@@ -441,7 +442,7 @@ def owners():
         "Schema": (schema, SCHEMA),
         "Field": (lambda: gar.Field, {"create": ["a", "int64"]}),
         "DataType": (gar.DataType.int64, DATATYPE),
-        "TimeUnit": (gar.TimeUnit.us, {"from_str": ["us"]}),
+        "TimeUnit": (gar.TimeUnit.us, {"from_str": ["us"], "s": [], "ms": [], "us": [], "ns": []}),
         "gar": (lambda: gar, MODULE),
     }
 
@@ -456,7 +457,7 @@ def registry_methods():
 CALLS = [(owner, name) for owner, (_, table) in owners().items() for name in table]
 CALLS += [("Expression", name) for name in registry_methods()]
 CALLS += [("functions", name) for name in gar.functions.__all__]
-# What changes the process: only their arguments that are refused are tried, by name, below.
+# What changes the process; test_wrong_settings tries these.
 SETTERS = {"set_execution_config", "set_runner_native", "execution_config_ctx", "install_as"}
 
 
@@ -526,7 +527,8 @@ def attempt(call, args, kwargs, what, faults):
         use(call(*args, **kwargs))
     except gar.GarError as error:
         text = str(error)
-        if not text or ("\n" in text and not isinstance(error, gar.exceptions.GarSyntaxError)):
+        shows_place = text.endswith("^")  # errors in SQL text point at the character
+        if not text or ("\n" in text and not shows_place):
             faults.append(f"{what}: the message is not one line: {text!r}")
     except Exception as error:
         faults.append(f"{what}: {type(error).__name__}: {error}")
@@ -613,3 +615,25 @@ def test_the_table_is_complete():
                 continue
             missing.append(f"{owner}.{name}")
     assert missing == []
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        (name, {option: value})
+        for name, option in (
+            ("set_execution_config", "default_morsel_size"),
+            ("set_execution_config", "num_preview_rows"),
+            ("set_execution_config", "maintain_order"),
+            ("set_runner_native", "num_threads"),
+            ("set_runner_native", "io_threads"),
+            ("set_runner_native", "compute_batch"),
+            ("install_as", "name"),
+        )
+        for value in (-1, 1.5, "x y", b"x", 2**70, [], object())
+    ]
+    + [("set_execution_config", {"nosuch": 1}), ("set_execution_config", {"config": 5})],
+)
+def test_wrong_settings(name, options):
+    with pytest.raises(gar.GarError):
+        getattr(gar, name)(**options)
