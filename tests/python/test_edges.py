@@ -457,8 +457,8 @@ def registry_methods():
 CALLS = [(owner, name) for owner, (_, table) in owners().items() for name in table]
 CALLS += [("Expression", name) for name in registry_methods()]
 CALLS += [("functions", name) for name in gar.functions.__all__]
-# What changes the process; test_wrong_settings tries these.
-SETTERS = {"set_execution_config", "set_runner_native", "execution_config_ctx", "install_as"}
+# What changes the process (test_wrong_settings tries these), and the lookup of an enum, which is the standard library's.
+SETTERS = {"CountMode", "set_execution_config", "set_runner_native", "execution_config_ctx", "install_as"}
 
 
 def resolve(owner, name):
