@@ -57,8 +57,27 @@ void gar_event_fd_close(int fd)
     }
 }
 
+/* Look, and let simulated time pass until there is something to see. */
+static enum gar_status simulated_wait(const struct gar_simulation *simulation, int fd,
+                                      int64_t deadline_ns)
+{
+    struct pollfd one = {.fd = fd, .events = POLLIN, .revents = 0};
+    for (;;) {
+        if (poll(&one, 1, 0) > 0) {
+            return GAR_OK;
+        }
+        if (simulation->wait(&gar_simulated_descriptors, deadline_ns) != GAR_SIMULATED_WOKEN) {
+            return GAR_PENDING;
+        }
+    }
+}
+
 enum gar_status gar_event_fd_wait(int fd, int64_t deadline_ns)
 {
+    const struct gar_simulation *simulation = gar_simulation();
+    if (GAR_UNLIKELY(simulation != NULL)) {
+        return simulated_wait(simulation, fd, deadline_ns);
+    }
     struct pollfd one = {.fd = fd, .events = POLLIN, .revents = 0};
     struct timespec left = {0, 0};
     if (deadline_ns != GAR_CLOCK_NEVER) {

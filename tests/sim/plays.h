@@ -16,6 +16,7 @@ struct sim_play {
     bool has_faults;         /* reads, writes and tasks may fail */
     bool has_stops;          /* consumers may cancel, drop, be interrupted, run into deadlines */
     bool has_refused_memory; /* an allocation was refused */
+    bool has_few_threads;    /* a thread could not be started */
     int64_t queries;         /* drawn so far */
     int64_t calls;           /* likewise */
     int64_t deaf_reads;      /* in both */

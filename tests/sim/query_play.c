@@ -5,13 +5,15 @@
 #include <string.h>
 
 #include "exec/exec.h"
+#include "os/event_fd.h"
 #include "plays.h"
 #include "resources/account.h"
 #include "world.h"
 
 enum { TABLES_MAX = 2, ROWS_MAX = 150, LATENCY_MS_MAX = 10 };
 
-enum take { TAKE_NEXT, TAKE_UNTIL, TAKE_TRY };
+enum take { TAKE_NEXT, TAKE_UNTIL, TAKE_TRY, TAKE_POLL };
+enum { TAKES = 4 };
 
 struct query {
     struct sim_play *play;
@@ -25,6 +27,8 @@ struct query {
     struct sim_rows want;
     struct gar_exec_options options;
     struct gar_account *account;
+    bool is_early; /* its limit is reached before a read that never answers */
+    bool needs_pools;
     bool is_deaf;
     bool is_limited; /* has a memory limit that it may meet */
     /* What the consumer does; times are after its start, -1: never. */
@@ -55,10 +59,30 @@ static void run_query(struct query *query);
 
 /* ---- drawing ---- */
 
+/* A unit that fails, and maybe one that is read meanwhile and hangs: the failure must stop it. */
+static void draw_faults(struct query *query, struct sim_table_options *options)
+{
+    struct sim_rng *rng = &query->play->rng;
+    struct sim_faults *faults = &options->faults;
+    int64_t *const places[4] = {&faults->load, &faults->decode, &faults->next, &faults->open};
+    if (sim_chance(rng, 40)) {
+        *places[sim_below(rng, 4)] = sim_chance(rng, 30) ? 0 : sim_below(rng, 8);
+    } else if (sim_chance(rng, 10) && options->has_load) {
+        *places[sim_below(rng, 2)] = 0;
+        faults->hang = 1;
+        query->needs_pools = true; /* on the caller's thread it would hang before the failure */
+    }
+    if (query->cancel_ns >= 0 && sim_chance(rng, 30)) {
+        query->is_deaf = options->has_load && sim_chance(rng, 30);
+        query->play->deaf_reads += query->is_deaf ? 1 : 0;
+        *(query->is_deaf ? &faults->deaf : &faults->hang) = sim_below(rng, 4);
+    }
+}
+
 static void draw_tables(struct query *query)
 {
     struct sim_rng *rng = &query->play->rng;
-    query->table_count = 1 + sim_below(rng, TABLES_MAX);
+    query->table_count = query->is_early ? 1 : 1 + sim_below(rng, TABLES_MAX);
     for (int64_t i = 0; i < query->table_count; i++) {
         const int64_t latencies_ns[4] = {0, 3000, 500000, LATENCY_MS_MAX * GAR_NS_PER_MS};
         query->rows[i] = sim_rows_random(rng, sim_below(rng, ROWS_MAX));
@@ -68,15 +92,14 @@ static void draw_tables(struct query *query)
                                             .is_sequential = sim_chance(rng, 30),
                                             .latency_ns = latencies_ns[sim_below(rng, 4)],
                                             .faults = SIM_NO_FAULTS};
-        if (query->play->has_faults && sim_chance(rng, 40)) {
-            int64_t *const places[4] = {&options.faults.next, &options.faults.load,
-                                        &options.faults.decode, &options.faults.open};
-            *places[sim_below(rng, 4)] = sim_chance(rng, 30) ? 0 : sim_below(rng, 8);
+        if (query->play->has_faults) {
+            draw_faults(query, &options);
         }
-        if (query->play->has_faults && query->cancel_ns >= 0 && sim_chance(rng, 30)) {
-            query->is_deaf = options.has_load && sim_chance(rng, 30);
-            query->play->deaf_reads += query->is_deaf ? 1 : 0;
-            *(query->is_deaf ? &options.faults.deaf : &options.faults.hang) = sim_below(rng, 4);
+        if (query->is_early) {
+            options.has_load = true;
+            options.faults = SIM_NO_FAULTS;
+            options.faults.hang = 1 + sim_below(rng, 3);
+            options.unit_rows = gar_max_i64(query->rows[i].count / 6, 1);
         }
         query->tables[i] = sim_table_new(&options, rng);
         sim_trace("%s: table %d: %lld rows in units of %lld, %s%s, latency %lld ns", query->name,
@@ -113,13 +136,13 @@ static void draw_consumer(struct query *query)
 {
     struct sim_rng *rng = &query->play->rng;
     const int64_t until_ns[4] = {20000, 300000, 10 * GAR_NS_PER_MS, 300 * GAR_NS_PER_MS};
-    query->take = (enum take)sim_below(rng, 3);
+    query->take = (enum take)sim_below(rng, TAKES);
     query->slow_ns = sim_chance(rng, 30) ? sim_below(rng, 30 * GAR_NS_PER_MS) : 0;
     query->drop_after = query->cancel_ns = query->deadline_ns = query->interrupt_ns = -1;
     query->has_interrupt = sim_chance(rng, 40);
     query->is_dropped_elsewhere = sim_chance(rng, 30);
     query->cancels_token = sim_chance(rng, 50);
-    if (!query->play->has_stops || sim_chance(rng, 40)) {
+    if (!query->play->has_stops || query->is_early || sim_chance(rng, 40)) {
         return;
     }
     const int64_t at_ns = sim_below(rng, until_ns[sim_below(rng, 4)]);
@@ -130,7 +153,7 @@ static void draw_consumer(struct query *query)
     default:
         query->interrupt_ns = at_ns;
         query->has_interrupt = true;
-        query->take = query->take == TAKE_TRY ? TAKE_NEXT : query->take;
+        query->take = query->take >= TAKE_TRY ? TAKE_NEXT : query->take;
         break;
     }
 }
@@ -151,7 +174,7 @@ static void draw_options(struct query *query)
         .memory = &query->account->memory,
         .morsel_rows = morsels[sim_below(rng, 4)],
         .maintain_order = sim_chance(rng, 70),
-        .allow_inline = sim_chance(rng, 25),
+        .allow_inline = sim_chance(rng, 25) && !query->needs_pools,
         .flat_result = sim_chance(rng, 50),
         .stream_batches = batches[sim_below(rng, 3)],
         .stream_bytes = bytes[sim_below(rng, 3)],
@@ -168,11 +191,20 @@ static struct query *draw_query(struct sim_play *play, int32_t depth)
     query->play = play;
     query->stop_ns = INT64_MAX;
     (void)snprintf(query->name, sizeof query->name, "query %d", (int)play->queries++);
+    query->is_early = sim_chance(&play->rng, 5);
     draw_consumer(query);
     draw_tables(query);
     draw_options(query);
+    const bool is_ordered = query->options.maintain_order;
+    if (query->is_early) {
+        const int64_t n = query->rows[0].count / 6; /* the first unit */
+        query->options.allow_inline = false;
+        query->plan =
+            sim_plan_first(query->tables[0], &query->rows[0], n, is_ordered, &query->want);
+        return query;
+    }
     query->plan = sim_plan_random(&play->rng, query->tables, query->rows, query->table_count,
-                                  query->options.maintain_order, &query->want);
+                                  is_ordered, &query->want);
     if (sim_chance(&play->rng, 20)) {
         draw_file(query);
     }
@@ -253,7 +285,8 @@ static enum gar_status take_once(struct query *query, struct gar_batch **out, st
     case TAKE_UNTIL:
         return gar_stream_next_until(query->stream, sim_now_ns() + 2 * GAR_NS_PER_MS, asked, out,
                                      err);
-    case TAKE_TRY: return gar_stream_try_next(query->stream, out, err);
+    case TAKE_TRY:
+    case TAKE_POLL: return gar_stream_try_next(query->stream, out, err);
     }
     return GAR_ERR_INTERNAL;
 }
@@ -276,7 +309,12 @@ static enum gar_status take(struct query *query, struct gar_batch **out, struct 
             return status;
         }
         SIM_CHECK(query->take != TAKE_NEXT, "%s: next said GAR_PENDING", query->name);
-        sim_sleep(query->take == TAKE_TRY ? 200000 : 1);
+        int fd = -1;
+        if (query->take == TAKE_POLL && gar_stream_fd(query->stream, &fd, NULL) == GAR_OK) {
+            (void)gar_event_fd_wait(fd, GAR_CLOCK_NEVER);
+        } else {
+            sim_sleep(query->take == TAKE_UNTIL ? 1 : 200000);
+        }
     }
 }
 
@@ -296,7 +334,10 @@ static bool is_explained(const struct query *query, enum gar_status status,
                          const struct gar_error *err)
 {
     switch (status) {
-    case GAR_ERR_IO: return has_failed(query) && strstr(err->message, "simulated fault") != NULL;
+    case GAR_ERR_IO:
+        return (has_failed(query) && strstr(err->message, "simulated fault") != NULL) ||
+               (query->play->has_few_threads &&
+                strstr(err->message, "cannot start thread") != NULL);
     case GAR_ERR_NOMEM: return query->is_limited || query->play->has_refused_memory;
     case GAR_ERR_INTERRUPTED: return query->is_interrupted;
     case GAR_ERR_CANCELLED: return query->is_cancelled;

@@ -554,3 +554,16 @@ struct gar_plan *sim_plan_random(struct sim_rng *rng, struct gar_scan_provider *
     }
     return plan;
 }
+
+struct gar_plan *sim_plan_first(struct gar_scan_provider *provider, const struct sim_rows *rows,
+                                int64_t n, bool is_ordered, struct sim_rows *out)
+{
+    struct gar_plan *plan = NULL;
+    BUILD(gar_plan_scan(provider, &plan, &build_err));
+    *out = (struct sim_rows){.certainty = is_ordered ? SIM_ORDERED : SIM_COUNT};
+    for (int64_t i = 0; i < n; i++) {
+        sim_rows_add(out, rows->rows[i]);
+    }
+    sim_trace("the first %lld rows", (long long)n);
+    return plan_limit(plan, 0, n);
+}

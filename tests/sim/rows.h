@@ -49,6 +49,10 @@ struct gar_plan *sim_plan_random(struct sim_rng *rng, struct gar_scan_provider *
                                  const struct sim_rows *rows, int64_t count, bool is_ordered,
                                  struct sim_rows *out);
 
+/* The first n rows of a table of at least so many. */
+struct gar_plan *sim_plan_first(struct gar_scan_provider *provider, const struct sim_rows *rows,
+                                int64_t n, bool is_ordered, struct sim_rows *out);
+
 /* NULL when the rows are what was expected, else what is wrong (static). is_complete: the stream has ended well; otherwise the
  * rows so far must be possible. got may be sorted. */
 const char *sim_rows_differ(const struct sim_rows *want, struct sim_rows *got, bool is_complete);

@@ -3,12 +3,14 @@
  *
  * Usage: sim [--first N] [--count N]     sessions N, N + 1, ...
  *        sim --seed N [--trace]          one, as it happened */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/memory.h"
+#include "os/fault.h"
 #include "os/fork.h"
 #include "plays.h"
 #include "world.h"
@@ -55,12 +57,14 @@ static void refuse_memory(void *context)
     struct sim_play *play = context;
     sim_sleep(sim_below(&play->rng, sim_chance(&play->rng, 50) ? 100000 : 10 * GAR_NS_PER_MS));
     play->has_refused_memory = true;
-    const bool and_on = sim_chance(&play->rng, 20);
-    sim_trace("memory runs out");
-    (void)gar_alloc_fail_at(1 + sim_below(&play->rng, 60), and_on);
-    sim_sleep(and_on ? sim_below(&play->rng, GAR_NS_PER_MS) : 20 * GAR_NS_PER_MS);
-    (void)gar_alloc_fail_at(0, false);
-    sim_trace("there is memory again");
+    for (int64_t i = sim_below(&play->rng, 4); i >= 0; i--) {
+        const bool and_on = sim_chance(&play->rng, 20);
+        sim_trace("memory runs out");
+        (void)gar_alloc_fail_at(1 + sim_below(&play->rng, 60), and_on);
+        sim_sleep(sim_below(&play->rng, GAR_NS_PER_MS));
+        (void)gar_alloc_fail_at(0, false);
+        sim_trace("there is memory again");
+    }
 }
 
 /* ---- a session ---- */
@@ -95,12 +99,19 @@ static void play_session(void *context)
 {
     struct sim_play *play = context;
     struct sim_thread *threads[PLAYS_MAX];
+    /* The n-th thread, or all from there on, cannot be started. */
+    const struct gar_os_fault no_thread = {.call = GAR_OS_THREAD,
+                                           .nth = 1 + sim_below(&play->rng, 8),
+                                           .and_on = sim_chance(&play->rng, 50),
+                                           .os_errno = EAGAIN};
+    play->has_few_threads = play->has_faults && sim_chance(&play->rng, 15);
+    gar_os_fault_set(play->has_few_threads ? &no_thread : NULL);
     const int64_t count = 1 + sim_below(&play->rng, sim_chance(&play->rng, 70) ? 3 : PLAYS_MAX);
     make_runtime(play);
     for (int64_t i = 0; i < count; i++) {
         threads[i] = start_play(play);
     }
-    struct sim_thread *refuser = play->has_faults && sim_chance(&play->rng, 30)
+    struct sim_thread *refuser = play->has_faults && sim_chance(&play->rng, 40)
                                      ? sim_spawn("memory", refuse_memory, play)
                                      : NULL;
     for (int64_t i = 0; i < count; i++) {

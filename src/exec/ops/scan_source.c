@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scans: units come from the provider in order; those that read are loaded on the IO pool a few units ahead of the
- * workers, and given out in order once they are there.
+ * workers, and given out in order once they are there. A scan has a cancel token of its own: it is cancelled with the query,
+ * and also when no more rows are wanted, so that a result does not wait for a read that nobody needs.
  *
  * Memory: at most `ahead` loaded units, about AHEAD_BYTES where the scan knows the size of its
  * units. */
@@ -29,6 +30,9 @@ struct scan_source {
     void **workers;                     /* owned states of the scan */
     int32_t worker_count;
     bool is_filtered;
+    struct gar_cancel *token;      /* owned reference; the provider looks at this one */
+    struct gar_cancel_waker waker; /* on the query's token */
+    int32_t is_stopped;            /* atomic: no more rows are wanted, errors neither */
     /* role */
     struct loading *first; /* owned */
     struct loading *last;
@@ -48,10 +52,20 @@ static void drop_first(struct scan_source *source)
     gar_free(l);
 }
 
-static enum gar_status run_load(void *context, int32_t worker, struct gar_error *err)
+static void cancel_scan(struct gar_cancel_waker *waker)
 {
-    (void)worker;
-    struct loading *l = (struct loading *)context;
+    struct scan_source *source =
+        (struct scan_source *)(void *)((char *)waker - offsetof(struct scan_source, waker));
+    (void)gar_cancel_request(source->token, gar_cancel_reason_get(source->query->cancel));
+}
+
+static bool is_stopped(const struct scan_source *source)
+{
+    return __atomic_load_n(&source->is_stopped, __ATOMIC_ACQUIRE) != 0;
+}
+
+static enum gar_status load_unit(struct loading *l, struct gar_error *err)
+{
     struct gar_scan *scan = l->source->scan;
     if (scan->sequential) {
         const enum gar_status status = scan->vtable->next(scan, &l->unit, err);
@@ -61,6 +75,25 @@ static enum gar_status run_load(void *context, int32_t worker, struct gar_error 
         }
     }
     return scan->vtable->load != NULL ? scan->vtable->load(scan, l->unit, err) : GAR_OK;
+}
+
+static enum gar_status run_load(void *context, int32_t worker, struct gar_error *err)
+{
+    (void)worker;
+    struct loading *l = (struct loading *)context;
+    if (is_stopped(l->source)) {
+        l->is_end = true;
+        return GAR_OK;
+    }
+    const enum gar_status status = load_unit(l, err);
+    if (status < 0 && is_stopped(l->source)) {
+        l->is_end = true;
+        return GAR_OK;
+    }
+    if (status < 0) {
+        (void)gar_cancel_poll(l->source->query->cancel); /* a deadline is the query's reason too */
+    }
+    return status;
 }
 
 static void load_is_done(void *context, struct gar_query *query, enum gar_status status,
@@ -209,12 +242,17 @@ static enum gar_status scan_decode(struct gar_source *base, struct gar_source_un
     if (source->workers[worker] == NULL && scan->vtable->worker_new != NULL) {
         GAR_TRY(scan->vtable->worker_new(scan, source->base.memory, &source->workers[worker], err));
     }
-    return scan->vtable->decode(scan, unit->unit, source->workers[worker], max_rows, out, err);
+    const enum gar_status status =
+        scan->vtable->decode(scan, unit->unit, source->workers[worker], max_rows, out, err);
+    return status < 0 && is_stopped(source) ? GAR_EOF : status;
 }
 
 static void scan_stop(struct gar_source *base)
 {
-    ((struct scan_source *)base)->is_at_end = true;
+    struct scan_source *source = (struct scan_source *)base;
+    source->is_at_end = true;
+    __atomic_store_n(&source->is_stopped, 1, __ATOMIC_RELEASE);
+    (void)gar_cancel_request(source->token, GAR_CANCEL_DROPPED);
 }
 
 static void free_worker_states(struct scan_source *source)
@@ -280,9 +318,13 @@ static void free_scan_source(void *object)
     }
     free_worker_states(source);
     gar_free(source->workers);
+    if (source->token != NULL) {
+        gar_cancel_remove_waker(source->query->cancel, &source->waker);
+    }
     if (scan != NULL) {
         scan->vtable->free(scan);
     }
+    gar_cancel_unref(source->token);
     gar_scan_provider_unref(source->provider);
     gar_free(source);
 }
@@ -318,7 +360,13 @@ enum gar_status gar_scan_source_new(struct gar_query *query, struct gar_scan_pro
     if (source->base.counts == NULL) {
         return gar_error_nomem(err, (int64_t)sizeof *source->base.counts);
     }
+    GAR_TRY(gar_cancel_new(query->cancel->deadline_ns, &source->token, err));
+    source->waker.wake = cancel_scan;
+    if (!gar_cancel_add_waker(query->cancel, &source->waker)) {
+        cancel_scan(&source->waker);
+    }
     struct gar_scan_request counted = *request;
+    counted.cancel = source->token;
     counted.memory = source->base.memory;
     counted.counts = source->base.counts;
     GAR_TRY(provider->vtable->open(provider, &counted, &source->scan, err));
