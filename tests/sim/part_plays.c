@@ -212,9 +212,8 @@ static void canceller(void *context)
     gar_operation_cancel(&operation->base);
 }
 
-static void performer(void *context)
+static void perform(struct operation *operation)
 {
-    struct operation *operation = context;
     struct sim_rng *rng = &operation->play->rng;
     struct sim_thread *cancellers[2];
     gar_operation_init(&operation->base, on_finish);
@@ -238,15 +237,20 @@ static void performer(void *context)
                                                          : GAR_OK;
     SIM_CHECK(operation->base.status == want, "an operation has the status %s",
               gar_status_text(operation->base.status));
-    free(operation);
+}
+
+static void performer(void *context)
+{
+    struct sim_play *play = context;
+    for (int64_t i = 1 + sim_below(&play->rng, 8); i > 0; i--) {
+        struct operation operation = {.play = play, .fails = sim_chance(&play->rng, 30)};
+        perform(&operation);
+    }
 }
 
 struct sim_thread *sim_play_operation(struct sim_play *play)
 {
-    struct operation *operation = make(sizeof *operation);
-    operation->play = play;
-    operation->fails = sim_chance(&play->rng, 30);
-    return sim_spawn("performer", performer, operation);
+    return sim_spawn("performer", performer, play);
 }
 
 /* ---- streams ---- */
