@@ -7,9 +7,11 @@
 #ifndef GAR_ACTORS_POOL_H
 #define GAR_ACTORS_POOL_H
 
+#include "actors/failure.h"
 #include "actors/policy.h"
 #include "arrow/batch.h"
 #include "resources/account.h"
+#include "resources/device_error.h"
 #include "runtime/runtime.h"
 
 struct gar_actor_pool;
@@ -18,28 +20,14 @@ struct gar_actor_pool;
 struct gar_actor_seat {
     const char *const
         *environment;   /* "NAME=value" set, "NAME" removed; ends with NULL; may be NULL */
-    const char *device; /* names of its devices ("3,4"), for messages; NULL: none */
+    const char *device; /* names of its devices ("3,4"), for messages; NULL: it has none */
     void *grant;        /* the ledger's handle; may be NULL */
     void (*release)(void *grant); /* once, on the loop, after the process is reaped; may be NULL */
-    void (*set_lost)(void *grant,
-                     const char *why); /* its device failed: before release; may be NULL */
+    /* What the end or the exception of a process says of its devices, told to the ledger. *out_is_aside: they are out of
+     * service now, the actor will not be started again. out_why: static words. On the loop; NULL without devices. */
+    enum gar_device_error (*judge)(void *grant, int32_t exit_code, int32_t signal, const char *text,
+                                   bool *out_is_aside, const char **out_why);
 };
-
-/* Why rows failed. */
-struct gar_actor_failure {
-    enum gar_actor_fault fault;
-    char *type;        /* of the exception, "" when the process died */
-    char *text;        /* its text, or what became of the process */
-    char *traceback;   /* may be NULL */
-    char *log;         /* the last that the actor wrote to stdout and stderr; may be NULL */
-    int32_t actor;     /* number in the pool */
-    int64_t pid;       /* of its process */
-    int32_t exit_code; /* -1: it did not exit by itself */
-    int32_t signal;    /* 0: none */
-    int64_t first_row; /* of the operator's input; -1: not in a call */
-    int64_t rows;
-};
-void gar_actor_failure_free(struct gar_actor_failure *failure);
 
 /* What the pool tells. All run on the loop and must not block; members may be NULL but for on_ended. */
 struct gar_actor_listener {

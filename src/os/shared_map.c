@@ -92,9 +92,9 @@ enum gar_status gar_shared_populate(void *data, int64_t offset, int64_t bytes,
                          (long long)bytes);
 }
 
-void gar_shared_discard(int fd, int64_t offset, int64_t bytes)
+void gar_shared_discard(void *data, int64_t offset, int64_t bytes)
 {
     if (bytes > 0) {
-        (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
+        (void)madvise((char *)data + offset, (size_t)bytes, MADV_REMOVE);
     }
 }

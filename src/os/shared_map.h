@@ -22,7 +22,8 @@ void gar_shared_unmap(void *data, int64_t window);
  * the kernel has none; on kernels that cannot do it they come at first touch. */
 GAR_MUST_USE enum gar_status gar_shared_populate(void *data, int64_t offset, int64_t bytes,
                                                  struct gar_error *err);
-/* Give the pages of a range back to the kernel; they read as zeros then. */
-void gar_shared_discard(int fd, int64_t offset, int64_t bytes);
+/* Give the pages of a range (multiples of the page size) back to the kernel, for all who map them; they read as zeros
+ * then. */
+void gar_shared_discard(void *data, int64_t offset, int64_t bytes);
 
 #endif
