@@ -76,6 +76,16 @@ struct gar_transform_vtable {
     /* compute: consumes batch (also on failure); *out is NULL when no row is left. */
     enum gar_status (*apply)(struct gar_transform *transform, void *worker, struct gar_batch *batch,
                              struct gar_batch **out, struct gar_error *err);
+    /* compute; NULL for those that give at most one batch for one: the next batch for the one last applied, NULL when
+     * there is no more. */
+    enum gar_status (*more)(struct gar_transform *transform, void *worker, struct gar_batch **out,
+                            struct gar_error *err);
+    /* compute; with more: take what is left of the batch last applied out of the worker's state, to be put into one
+     * (maybe another's) later by resume, or to be dropped. */
+    enum gar_status (*suspend)(struct gar_transform *transform, void *worker, void **out,
+                               struct gar_error *err);
+    void (*resume)(struct gar_transform *transform, void *worker, void *saved);
+    void (*drop)(struct gar_transform *transform, void *saved); /* any */
     void (*explain)(const struct gar_transform *transform, struct gar_strbuf *out);
     void (*free)(struct gar_transform *transform);
 };
@@ -123,10 +133,14 @@ struct gar_branch {
     int64_t transform_count;
     int64_t transform_capacity;
     void **worker_states;        /* workers x transform_count, made at need by the worker */
+    bool waits;                  /* for the last unit of the branches before it to be through */
     int32_t op;                  /* number of the source in the profile; transforms follow */
     struct gar_pipeline *before; /* the first of those that make what source gives; they run when
                                     the branch's turn comes. NULL: none, or they have begun */
 };
+
+/* Transforms with `more` lie below this position of their branch. */
+#define GAR_EXEC_MORE_MAX 64
 
 enum gar_pipeline_state {
     GAR_PIPELINE_WAITING,
@@ -168,6 +182,7 @@ struct gar_pipeline {
     /* role */
     enum gar_pipeline_state state;
     int64_t branch;        /* that gives units now */
+    bool is_branch_begun;  /* it has given one */
     int64_t seq_next;      /* number of the next unit */
     int64_t seq_head;      /* oldest unit not delivered */
     int64_t in_flight;     /* jobs at work */
@@ -223,6 +238,8 @@ struct gar_job {
     int64_t batch_bytes;      /* batch_rows is adapted; 0: it is not */
     int64_t work_rows;        /* of the pipeline, in an inline query */
     int64_t work_bytes;
+    uint64_t more; /* bits of the transforms that may have more for their last batch */
+    void **saved;  /* owned; while not at work: what they would go on from, by transform; or NULL */
     bool is_running; /* at work, not in the ring's hands */
     bool is_parked;  /* the unit has to be reloaded */
     bool is_done;    /* the unit is finished */
@@ -360,6 +377,8 @@ void gar_job_free(struct gar_job *job);
 /* compute: the morsel of a job, until its unit ends, its outputs are many, or something stops it.
  * */
 void gar_pipeline_run_morsel(struct gar_job *job, int32_t worker);
+/* Forget what the transforms of a job would go on from. */
+void gar_pipeline_drop_saved(struct gar_job *job);
 /* Places for the worker states of all branches. */
 GAR_MUST_USE enum gar_status gar_pipeline_make_workers(struct gar_pipeline *pipeline,
                                                        int32_t workers, struct gar_error *err);

@@ -272,6 +272,8 @@ static enum gar_status lower_concat(struct gar_query *query, const struct gar_pl
         GAR_TRY(cut_chain(query, &input, err));
         /* Pipelines that make the input run when its turn comes, if it comes. */
         if (*place != NULL) {
+            *query->tail =
+                input.branches[0].before; /* what its own first branch waits for comes after them */
             input.branches[0].before = *place;
             *place = NULL;
             query->tail = place;
@@ -301,6 +303,47 @@ static enum gar_status lower_project(struct gar_query *query, const struct gar_p
     return add_transform(query, chain, transform, err);
 }
 
+/* A branch may have so many transforms before one that gives several batches for one. */
+static enum gar_status room_for_more(struct gar_query *query, struct chain *chain,
+                                     struct gar_error *err)
+{
+    bool is_long = false;
+    for (int64_t b = 0; b < chain->count; b++) {
+        is_long = is_long || chain->branches[b].transform_count >= GAR_EXEC_MORE_MAX;
+    }
+    if (!is_long) {
+        return GAR_OK;
+    }
+    struct gar_sink *sink = NULL;
+    struct gar_source *source = NULL;
+    GAR_TRY(gar_collect_sink_new(query, &sink, &source, err));
+    GAR_TRY(end_chain(query, chain, sink, err));
+    return new_chain(query, source, chain, err);
+}
+
+static enum gar_status lower_join(struct gar_query *query, const struct gar_plan *plan, bool is_dry,
+                                  struct chain *chain, struct gar_error *err)
+{
+    struct chain build;
+    struct gar_sink *sink = NULL;
+    struct gar_transform *transform = NULL;
+    struct gar_source *rest = NULL;
+    const int64_t side = plan->is_build_left ? 0 : 1;
+    GAR_TRY(lower(query, plan->inputs[side], is_dry, &build, err));
+    GAR_TRY(cut_chain(query, &build, err));
+    GAR_TRY(gar_join_new(query, plan, &sink, &transform, &rest, err));
+    GAR_TRY(end_chain(query, &build, sink, err));
+    GAR_TRY(lower(query, plan->inputs[1 - side], is_dry, chain, err));
+    GAR_TRY(cut_chain(query, chain, err));
+    GAR_TRY(room_for_more(query, chain, err));
+    GAR_TRY(add_transform(query, chain, transform, err));
+    if (rest == NULL) {
+        return GAR_OK;
+    }
+    const struct gar_branch branch = {.source = rest, .waits = true};
+    return add_branch(query, chain, &branch, err);
+}
+
 /* Recursion is bounded by GAR_PLAN_DEPTH_MAX. */
 static enum gar_status lower(struct gar_query *query, const struct gar_plan *plan, bool is_dry,
                              struct chain *chain, struct gar_error *err)
@@ -310,7 +353,8 @@ static enum gar_status lower(struct gar_query *query, const struct gar_plan *pla
         narrow(&chain->range, 0, plan->limit);
         return GAR_OK;
     }
-    if (plan->kind != GAR_PLAN_SCAN && plan->kind != GAR_PLAN_CONCAT) {
+    if (plan->kind != GAR_PLAN_SCAN && plan->kind != GAR_PLAN_CONCAT &&
+        plan->kind != GAR_PLAN_JOIN) {
         GAR_TRY(lower(query, plan->inputs[0], is_dry, chain, err));
     }
     switch (plan->kind) {
@@ -321,6 +365,7 @@ static enum gar_status lower(struct gar_query *query, const struct gar_plan *pla
     case GAR_PLAN_SORT: return lower_breaker(query, plan, gar_order_by_new, chain, err);
     case GAR_PLAN_AGGREGATE: return lower_breaker(query, plan, gar_group_by_new, chain, err);
     case GAR_PLAN_DISTINCT: return lower_breaker(query, plan, gar_distinct_new, chain, err);
+    case GAR_PLAN_JOIN: return lower_join(query, plan, is_dry, chain, err);
     case GAR_PLAN_CONCAT: return lower_concat(query, plan, is_dry, chain, err);
     case GAR_PLAN_WRITE: return lower_write(query, plan, is_dry, chain, err);
     }

@@ -56,35 +56,121 @@ void gar_pipeline_free_workers(struct gar_pipeline *pipeline, int32_t workers)
     }
 }
 
-/* Push a batch (moved) through all transforms; *out NULL: no row is left. */
-static enum gar_status transform_batch(struct gar_job *job, int32_t worker, struct gar_batch *batch,
-                                       struct gar_batch **out, struct gar_error *err)
+/* The worker's state of transform t, made at first use. */
+static enum gar_status need_state(struct gar_job *job, int32_t worker, int64_t t, void **out,
+                                  struct gar_error *err)
 {
     struct gar_branch *branch = job->branch;
-    for (int64_t t = 0; t < branch->transform_count && batch != NULL; t++) {
+    struct gar_transform *transform = branch->transforms[t];
+    void **state = &branch->worker_states[worker * branch->transform_count + t];
+    if (*state == NULL && transform->vtable->worker_new != NULL) {
+        GAR_TRY(transform->vtable->worker_new(transform, job->query, state, err));
+    }
+    *out = *state;
+    return GAR_OK;
+}
+
+/* Push a batch (moved) through the transforms from `first` on; *out NULL: no row is left. */
+static enum gar_status transform_batch(struct gar_job *job, int32_t worker, int64_t first,
+                                       struct gar_batch *batch, struct gar_batch **out,
+                                       struct gar_error *err)
+{
+    struct gar_branch *branch = job->branch;
+    for (int64_t t = first; t < branch->transform_count && batch != NULL; t++) {
         struct gar_transform *transform = branch->transforms[t];
-        void **state = &branch->worker_states[worker * branch->transform_count + t];
-        if (*state == NULL && transform->vtable->worker_new != NULL) {
-            const enum gar_status made =
-                transform->vtable->worker_new(transform, job->query, state, err);
-            if (made < 0) {
-                gar_batch_unref(batch);
-                return made;
-            }
+        void *state = NULL;
+        const enum gar_status made = need_state(job, worker, t, &state, err);
+        if (made < 0) {
+            gar_batch_unref(batch);
+            return made;
         }
         struct gar_batch *next = NULL;
         const int64_t rows = batch->selected;
         const int32_t op = branch->op + 1 + (int32_t)t;
         gar_meter_enter(&job->meter, op);
         const enum gar_status status =
-            transform->vtable->apply(transform, *state, batch, &next, err);
+            transform->vtable->apply(transform, state, batch, &next, err);
         struct gar_op_counts *counts = gar_meter_leave(&job->meter, op);
         GAR_TRY(status);
         GAR_COUNT_ADD(counts->rows_in, rows);
         gar_count_batch(counts, next);
+        if (transform->vtable->more != NULL && next != NULL) {
+            job->more |= UINT64_C(1) << t;
+        }
         batch = next;
     }
     *out = batch;
+    return GAR_OK;
+}
+
+/* The next batch of the last transform that may have one. *out NULL: there was none. */
+static enum gar_status more_of_last(struct gar_job *job, int32_t worker, struct gar_batch **out,
+                                    struct gar_error *err)
+{
+    const int64_t t = 63 - __builtin_clzll(job->more);
+    struct gar_transform *transform = job->branch->transforms[t];
+    const int32_t op = job->branch->op + 1 + (int32_t)t;
+    struct gar_batch *batch = NULL;
+    void *state = NULL;
+    *out = NULL;
+    GAR_TRY(need_state(job, worker, t, &state, err));
+    gar_meter_enter(&job->meter, op);
+    const enum gar_status status = transform->vtable->more(transform, state, &batch, err);
+    gar_count_batch(gar_meter_leave(&job->meter, op), batch);
+    GAR_TRY(status);
+    if (batch == NULL) {
+        job->more &= ~(UINT64_C(1) << t);
+        return GAR_OK;
+    }
+    return transform_batch(job, worker, t + 1, batch, out, err);
+}
+
+void gar_pipeline_drop_saved(struct gar_job *job)
+{
+    for (int64_t t = 0; job->saved != NULL && t < job->branch->transform_count; t++) {
+        if (job->saved[t] != NULL) {
+            struct gar_transform *transform = job->branch->transforms[t];
+            transform->vtable->drop(transform, job->saved[t]);
+        }
+    }
+    gar_free(job->saved);
+    job->saved = NULL;
+}
+
+/* The job leaves its worker in the middle of batches. */
+static enum gar_status save_more(struct gar_job *job, int32_t worker, struct gar_error *err)
+{
+    struct gar_branch *branch = job->branch;
+    if (job->more == 0) {
+        return GAR_OK;
+    }
+    job->saved = (void **)gar_calloc(branch->transform_count, (int64_t)sizeof *job->saved);
+    if (job->saved == NULL) {
+        return gar_error_nomem(err, branch->transform_count * 8);
+    }
+    for (uint64_t more = job->more; more != 0; more &= more - 1) {
+        const int64_t t = __builtin_ctzll(more);
+        struct gar_transform *transform = branch->transforms[t];
+        void *state = NULL;
+        GAR_TRY(need_state(job, worker, t, &state, err));
+        GAR_TRY(transform->vtable->suspend(transform, state, &job->saved[t], err));
+    }
+    return GAR_OK;
+}
+
+/* It comes to a worker again. */
+static enum gar_status restore_more(struct gar_job *job, int32_t worker, struct gar_error *err)
+{
+    for (uint64_t more = job->saved != NULL ? job->more : 0; more != 0; more &= more - 1) {
+        const int64_t t = __builtin_ctzll(more);
+        struct gar_transform *transform = job->branch->transforms[t];
+        void *state = NULL;
+        GAR_TRY(need_state(job, worker, t, &state, err));
+        transform->vtable->resume(transform, state, job->saved[t]);
+        job->saved[t] = NULL;
+    }
+    gar_free(job->saved);
+    job->saved = NULL;
     return GAR_OK;
 }
 
@@ -243,26 +329,31 @@ static enum gar_status push_batch(struct gar_job *job, int32_t worker, struct ga
 static enum gar_status step(struct gar_job *job, int32_t worker, struct gar_error *err)
 {
     struct gar_source *source = job->branch->source;
-    struct gar_batch *batch = NULL;
-    gar_meter_enter(&job->meter, source->op);
-    const enum gar_status status =
-        source->vtable->decode(source, &job->unit, worker, decode_rows(job), &batch, err);
-    struct gar_op_counts *counts = gar_meter_leave(&job->meter, source->op);
-    if (status != GAR_OK) {
-        return status;
-    }
-    gar_count_batch(counts, batch);
-    /* cppcheck-suppress nullPointer ; GAR_OK gives a batch */
-    if (batch->selected == 0) {
-        gar_batch_unref(batch);
-        return GAR_OK;
-    }
-    const int64_t rows = batch->selected;
-    if (job->query->is_inline) {
-        job->work_bytes += gar_profile_batch_bytes(batch);
-    }
     struct gar_batch *out = NULL;
-    GAR_TRY(transform_batch(job, worker, batch, &out, err));
+    int64_t rows = 0;
+    if (job->more != 0) {
+        GAR_TRY(more_of_last(job, worker, &out, err));
+    } else {
+        struct gar_batch *batch = NULL;
+        gar_meter_enter(&job->meter, source->op);
+        const enum gar_status status =
+            source->vtable->decode(source, &job->unit, worker, decode_rows(job), &batch, err);
+        struct gar_op_counts *counts = gar_meter_leave(&job->meter, source->op);
+        if (status != GAR_OK) {
+            return status;
+        }
+        gar_count_batch(counts, batch);
+        /* cppcheck-suppress nullPointer ; GAR_OK gives a batch */
+        if (batch->selected == 0) {
+            gar_batch_unref(batch);
+            return GAR_OK;
+        }
+        rows = batch->selected;
+        if (job->query->is_inline) {
+            job->work_bytes += gar_profile_batch_bytes(batch);
+        }
+        GAR_TRY(transform_batch(job, worker, 0, batch, &out, err));
+    }
     job->work_rows += gar_max_i64(rows, out != NULL ? out->selected : 0);
     if (out == NULL) {
         return GAR_OK;
@@ -278,6 +369,11 @@ void gar_pipeline_run_morsel(struct gar_job *job, int32_t worker)
 {
     struct gar_pipeline *pipeline = job->pipeline;
     const struct gar_query *query = job->query;
+    job->status = restore_more(job, worker, &job->error);
+    if (job->status < 0) {
+        __atomic_store_n(&pipeline->stop, 1, __ATOMIC_RELAXED);
+        return;
+    }
     while (job->output_count < OUTPUTS_MAX && job->output_bytes < job->output_bytes_max) {
         const bool is_enough = job->rows_max >= 0 && job->rows >= job->rows_max;
         if (is_enough || __atomic_load_n(&pipeline->stop, __ATOMIC_RELAXED) != 0) {
@@ -300,7 +396,11 @@ void gar_pipeline_run_morsel(struct gar_job *job, int32_t worker)
             return;
         }
         if (query->is_inline && gar_query_is_outgrown(query, job->work_rows, job->work_bytes)) {
-            return;
+            break;
         }
+    }
+    job->status = save_more(job, worker, &job->error);
+    if (job->status < 0) {
+        __atomic_store_n(&pipeline->stop, 1, __ATOMIC_RELAXED);
     }
 }

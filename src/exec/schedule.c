@@ -42,6 +42,7 @@ static void free_outputs(struct gar_job *job)
 
 void gar_job_free(struct gar_job *job)
 {
+    gar_pipeline_drop_saved(job);
     free_outputs(job);
     gar_free(job->outputs);
     gar_free(job);
@@ -97,6 +98,7 @@ void gar_query_free_idle_jobs(struct gar_query *query)
 
 static void recycle_job(struct gar_query *query, struct gar_job *job)
 {
+    gar_pipeline_drop_saved(job);
     free_outputs(job);
     job->next_free = query->free_jobs;
     query->free_jobs = job;
@@ -542,6 +544,9 @@ static enum gar_status dispatch(struct gar_pipeline *p, struct gar_error *err)
             }
             return GAR_PENDING;
         }
+        if (branch->waits && !p->is_branch_begun && p->seq_head < p->seq_next) {
+            return GAR_PENDING;
+        }
         const struct gar_job place = {.seq = p->seq_next};
         const int64_t grant = grant_of(p, &place);
         if (grant == 0) {
@@ -551,11 +556,13 @@ static enum gar_status dispatch(struct gar_pipeline *p, struct gar_error *err)
             branch->source->vtable->next(branch->source, p->query, &unit, err);
         if (status == GAR_EOF) {
             p->branch++;
+            p->is_branch_begun = false;
             continue;
         }
         if (status != GAR_OK) {
             return status;
         }
+        p->is_branch_begun = true;
         struct gar_job *job = NULL;
         const enum gar_status made = new_job(p->query, GAR_JOB_MORSEL, &job, err);
         if (made < 0) {

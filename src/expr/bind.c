@@ -194,6 +194,25 @@ bool gar_type_common(struct gar_type a, struct gar_type b, bool zones_may_differ
     return false;
 }
 
+bool gar_type_for_equality(struct gar_type a, struct gar_type b, struct gar_type *out)
+{
+    const bool is_mixed_sign = (a.id == GAR_UINT64 && gar_type_is_signed(b)) ||
+                               (b.id == GAR_UINT64 && gar_type_is_signed(a));
+    if (is_mixed_sign) {
+        *out = gar_type_decimal(20, 0);
+        return true;
+    }
+    if (a.id == GAR_DECIMAL128 && b.id == GAR_DECIMAL128) {
+        const int32_t a_whole = a.precision - a.scale;
+        const int32_t b_whole = b.precision - b.scale;
+        const int32_t scale = a.scale > b.scale ? a.scale : b.scale;
+        if ((a_whole > b_whole ? a_whole : b_whole) + scale > GAR_DECIMAL_PRECISION_MAX) {
+            return false;
+        }
+    }
+    return gar_type_common(a, b, true, out);
+}
+
 bool gar_cast_exists(struct gar_type from, struct gar_type to)
 {
     if (from.id == to.id || from.id == GAR_NULL) {

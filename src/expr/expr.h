@@ -67,6 +67,9 @@ GAR_MUST_USE enum gar_status gar_expr_with_args(const struct gar_expr *expr,
 GAR_MUST_USE enum gar_status gar_expr_type(const struct gar_expr *expr,
                                            const struct gar_schema *schema, bool allow_aggregates,
                                            struct gar_type *out, struct gar_error *err);
+/* The type in which values of both types are compared for equality; false when they are not comparable, or when no type
+ * holds all values of both. */
+bool gar_type_for_equality(struct gar_type a, struct gar_type b, struct gar_type *out);
 /* The output column's name: the alias, else the name of the leftmost column in it, else "literal"
  * ("count" for a call without columns: the function's name). Owned by expr. */
 const char *gar_expr_name(const struct gar_expr *expr);

@@ -271,6 +271,96 @@ static enum gar_status prune_concat(const struct gar_plan *concat, const bool *w
     return status;
 }
 
+/* ---- joins ---- */
+
+/* Positions of the wanted columns of the join among those of its new inputs. */
+static enum gar_status join_of(const struct gar_plan *join, const bool *wanted,
+                               struct gar_plan *const *inputs, struct gar_plan **out,
+                               struct gar_error *err)
+{
+    int64_t *columns = gar_calloc(join->schema->count, (int64_t)sizeof *columns);
+    if (columns == NULL) {
+        return gar_error_nomem(err, join->schema->count * (int64_t)sizeof *columns);
+    }
+    int64_t count = 0;
+    for (int64_t i = 0; i < join->schema->count; i++) {
+        if (wanted[i]) {
+            const char *name = join->schema->fields[i].name;
+            const bool is_left = join->columns[i] < join->inputs[0]->schema->count;
+            const int64_t at = gar_schema_find(inputs[is_left ? 0 : 1]->schema, name);
+            columns[count++] = is_left ? at : inputs[0]->schema->count + at;
+        }
+    }
+    struct gar_join_parts parts = gar_plan_join_parts(join);
+    parts.columns = columns;
+    parts.column_count = count;
+    enum gar_status status = GAR_OK;
+    if (count == join->schema->count && inputs[0] == join->inputs[0] &&
+        inputs[1] == join->inputs[1]) {
+        *out = gar_plan_ref(join);
+    } else {
+        status = gar_plan_join_exact(inputs[0], inputs[1], &parts, out, err);
+    }
+    gar_free(columns);
+    return status;
+}
+
+static bool has_any(const struct marks *m)
+{
+    for (int64_t i = 0; i < m->schema->count; i++) {
+        if (m->wanted[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of each side: what is wanted of it above, its keys, and what the condition looks at. */
+static enum gar_status prune_side(const struct gar_plan *join, const bool *wanted, int64_t side,
+                                  struct gar_plan **out, struct gar_error *err)
+{
+    const struct gar_plan *input = join->inputs[side];
+    struct marks m = {.schema = input->schema, .wanted = new_flags(input->schema->count, err)};
+    if (m.wanted == NULL) {
+        return GAR_ERR_NOMEM;
+    }
+    for (int64_t i = 0; i < join->schema->count; i++) {
+        const bool is_left = join->columns[i] < join->inputs[0]->schema->count;
+        if (wanted[i] && is_left == (side == 0)) {
+            mark(join->schema->fields[i].name, &m);
+        }
+    }
+    for (int64_t k = 0; k < join->key_count; k++) {
+        gar_expr_visit_columns(join->exprs[side * join->key_count + k], mark, &m);
+    }
+    if (join->expr_count > 2 * join->key_count) {
+        gar_expr_visit_columns(join->exprs[2 * join->key_count], mark, &m);
+        if (input->schema->count > 0 && !has_any(&m)) {
+            m.wanted[0] =
+                true; /* a side that is cut to nothing may show other columns, of any name */
+        }
+    }
+    const enum gar_status status = prune(input, m.wanted, out, err);
+    gar_free(m.wanted);
+    return status;
+}
+
+static enum gar_status prune_join(const struct gar_plan *join, const bool *wanted,
+                                  struct gar_plan **out, struct gar_error *err)
+{
+    struct gar_plan *inputs[2] = {NULL, NULL};
+    enum gar_status status = prune_side(join, wanted, 0, &inputs[0], err);
+    if (status >= 0) {
+        status = prune_side(join, wanted, 1, &inputs[1], err);
+    }
+    if (status >= 0) {
+        status = join_of(join, wanted, inputs, out, err);
+    }
+    gar_plan_unref(inputs[0]);
+    gar_plan_unref(inputs[1]);
+    return status;
+}
+
 static enum gar_status prune(const struct gar_plan *plan, const bool *wanted, struct gar_plan **out,
                              struct gar_error *err)
 {
@@ -284,6 +374,7 @@ static enum gar_status prune(const struct gar_plan *plan, const bool *wanted, st
     case GAR_PLAN_DISTINCT:
         return plan->expr_count > 0 ? prune_passing(plan, wanted, out, err)
                                     : prune_whole(plan, out, err);
+    case GAR_PLAN_JOIN: return prune_join(plan, wanted, out, err);
     case GAR_PLAN_CONCAT: return prune_concat(plan, wanted, out, err);
     case GAR_PLAN_WRITE: return prune_whole(plan, out, err);
     }

@@ -2,7 +2,9 @@
 /* push_filters: conjuncts move towards the scans and into them.
  *
  * They pass projections (their columns replaced by what makes them, if that is cheap), sorts without a limit, concat
- * (into every input), distinct and aggregates (if they look at keys only), and join other filters; never a limit.
+ * (into every input), distinct and aggregates (if they look at keys only), joins (to the side they look at, where a row of it
+ * that they drop could not come out), and join other filters; never a limit. A conjunct that compares the sides of an inner
+ * join for equality becomes one of its keys.
  * Joined conjuncts are ordered, because they are evaluated one after the other on the rows that are left: cheap ones
  * first, tests of one column together, and those that may fail on a row (a cast, an overflow) last, so that they never see a
  * row that another one removes. */
@@ -372,6 +374,217 @@ static bool is_none(const struct gar_expr *conjunct, const struct gar_plan *plan
     return false;
 }
 
+/* ---- joins ---- */
+
+struct sides {
+    const struct gar_plan *join;
+    bool has_left;
+    bool has_right;
+};
+
+static void note_side(const char *name, void *context)
+{
+    struct sides *s = context;
+    const bool is_left = gar_schema_find(s->join->inputs[0]->schema, name) >= 0;
+    s->has_left = s->has_left || is_left;
+    s->has_right = s->has_right || !is_left;
+}
+
+static struct sides sides_of(const struct gar_expr *expr, const struct gar_plan *join)
+{
+    struct sides s = {.join = join};
+    gar_expr_visit_columns(expr, note_side, &s);
+    return s;
+}
+
+static bool keeps_left(enum gar_join_kind kind)
+{
+    return kind == GAR_JOIN_LEFT || kind == GAR_JOIN_OUTER;
+}
+
+static bool keeps_right(enum gar_join_kind kind)
+{
+    return kind == GAR_JOIN_RIGHT || kind == GAR_JOIN_OUTER;
+}
+
+/* Rows that a join would drop must not make a query fail: what may fail stays above. */
+static bool is_of_left(const struct gar_expr *conjunct, const struct gar_plan *join)
+{
+    const struct sides s = sides_of(conjunct, join);
+    return s.has_left && !s.has_right && !keeps_right(join->join) && !gar_expr_may_fail(conjunct);
+}
+
+static bool is_of_right(const struct gar_expr *conjunct, const struct gar_plan *join)
+{
+    const struct sides s = sides_of(conjunct, join);
+    return s.has_right && !s.has_left && !keeps_left(join->join) && !gar_expr_may_fail(conjunct);
+}
+
+/* Is it an equality of a left with a right expression that may be a key? Left's side comes first in *out. */
+static bool is_key(const struct gar_expr *conjunct, const struct gar_plan *join,
+                   struct gar_expr **out_pair, struct gar_type *out_type)
+{
+    if (join->join != GAR_JOIN_INNER || !gar_expr_is_call(conjunct, "equal") ||
+        gar_expr_may_fail(conjunct)) {
+        return false;
+    }
+    const struct sides first = sides_of(conjunct->args[0], join);
+    const bool is_swapped = first.has_right;
+    out_pair[0] = conjunct->args[is_swapped];
+    out_pair[1] = conjunct->args[!is_swapped];
+    const struct sides left = sides_of(out_pair[0], join);
+    const struct sides right = sides_of(out_pair[1], join);
+    struct gar_type left_type = {0};
+    struct gar_type right_type = {0};
+    return left.has_left && !left.has_right && right.has_right && !right.has_left &&
+           gar_expr_type(out_pair[0], join->inputs[0]->schema, false, &left_type, NULL) >= 0 &&
+           gar_expr_type(out_pair[1], join->inputs[1]->schema, false, &right_type, NULL) >= 0 &&
+           gar_type_equal(left_type, right_type) && !gar_type_is_float(left_type) &&
+           gar_type_for_equality(left_type, right_type, out_type);
+}
+
+static bool is_new_key(const struct gar_expr *conjunct, const struct gar_plan *join)
+{
+    struct gar_expr *pair[2] = {NULL, NULL};
+    struct gar_type type = {0};
+    return is_key(conjunct, join, pair, &type);
+}
+
+/* The join with more keys, of conjuncts that are. */
+static enum gar_status add_keys(const struct gar_plan *join, const struct gar_expr_list *found,
+                                struct gar_plan **out, struct gar_error *err)
+{
+    const int64_t old = join->key_count;
+    const int64_t count = old + found->count;
+    const bool has_condition = join->expr_count > 2 * old;
+    struct gar_expr **exprs = gar_calloc(2 * count + 1, (int64_t)sizeof *exprs);
+    bool *nulls_equal = gar_calloc(count, (int64_t)sizeof *nulls_equal);
+    enum gar_status status = GAR_OK;
+    if (exprs == NULL || nulls_equal == NULL) {
+        status = gar_error_nomem(err, 2 * count * (int64_t)sizeof *exprs);
+    }
+    for (int64_t k = 0; k < count && status >= 0; k++) {
+        struct gar_expr *pair[2] = {NULL, NULL};
+        struct gar_type type = {0};
+        if (k < old) {
+            pair[0] = join->exprs[k];
+            pair[1] = join->exprs[old + k];
+            nulls_equal[k] = join->nulls_equal[k];
+        } else {
+            (void)is_key(found->items[k - old], join, pair, &type);
+        }
+        exprs[k] = pair[0]; /* borrowed */
+        exprs[count + k] = pair[1];
+    }
+    if (status >= 0) {
+        struct gar_join_parts parts = gar_plan_join_parts(join);
+        exprs[2 * count] = has_condition ? join->exprs[2 * old] : NULL;
+        parts.exprs = exprs;
+        parts.expr_count = 2 * count + has_condition;
+        parts.key_count = count;
+        parts.nulls_equal = nulls_equal;
+        status = gar_plan_join_exact(join->inputs[0], join->inputs[1], &parts, out, err);
+    }
+    gar_free(exprs);
+    gar_free(nulls_equal);
+    return status;
+}
+
+/* Conjuncts of an inner join's own condition are as good as a filter above it. */
+static enum gar_status take_condition(const struct gar_plan *join, struct gar_expr_list *conjuncts,
+                                      struct gar_plan **out, struct gar_error *err)
+{
+    struct gar_join_parts parts = gar_plan_join_parts(join);
+    if (join->join != GAR_JOIN_INNER || join->expr_count == 2 * join->key_count) {
+        *out = gar_plan_ref(join);
+        return GAR_OK;
+    }
+    struct gar_expr_list inside = {0};
+    struct gar_expr_list kept = {0};
+    struct gar_expr *condition = NULL;
+    enum gar_status status =
+        gar_expr_list_add_conjuncts(&inside, join->exprs[2 * join->key_count], err);
+    for (int64_t i = 0; i < inside.count && status >= 0; i++) {
+        struct gar_expr *item = inside.items[i];
+        const bool is_moved = is_of_left(item, join) || is_of_right(item, join);
+        status = gar_expr_list_add(is_moved ? conjuncts : &kept, gar_expr_ref(item), err);
+    }
+    if (status >= 0 && kept.count < inside.count) {
+        struct gar_expr **exprs = gar_calloc(parts.expr_count, (int64_t)sizeof *exprs);
+        if (exprs == NULL) {
+            status = gar_error_nomem(err, parts.expr_count * (int64_t)sizeof *exprs);
+        } else {
+            memcpy(exprs, parts.exprs, (size_t)parts.expr_count * sizeof *exprs);
+            if (kept.count > 0) {
+                status = gar_expr_join_and(kept.items, kept.count, &condition, err);
+            }
+            exprs[parts.expr_count - 1] = condition;
+            parts.expr_count -= kept.count == 0;
+            parts.exprs = exprs;
+            if (status >= 0) {
+                status = gar_plan_join_exact(join->inputs[0], join->inputs[1], &parts, out, err);
+            }
+        }
+        gar_free(exprs);
+        gar_expr_unref(condition);
+    } else if (status >= 0) {
+        *out = gar_plan_ref(join);
+    }
+    gar_expr_list_destroy(&inside);
+    gar_expr_list_destroy(&kept);
+    return status;
+}
+
+/* The join (moved, also on failure) over inputs with their conjuncts pushed; the rest on top. */
+static enum gar_status push_to_sides(struct gar_plan *join, struct gar_expr_list *conjuncts,
+                                     struct gar_plan **out, struct gar_error *err)
+{
+    struct gar_expr_list lists[2] = {{0}, {0}};
+    struct gar_plan *inputs[2] = {NULL, NULL};
+    struct gar_plan *node = NULL;
+    enum gar_status status = move_if(conjuncts, &lists[0], is_of_left, join, err);
+    if (status >= 0) {
+        status = move_if(conjuncts, &lists[1], is_of_right, join, err);
+    }
+    for (int64_t i = 0; i < 2 && status >= 0; i++) {
+        status = push(join->inputs[i], &lists[i], &inputs[i], err);
+    }
+    if (status >= 0 && inputs[0] == join->inputs[0] && inputs[1] == join->inputs[1]) {
+        node = gar_plan_ref(join);
+    } else if (status >= 0) {
+        status = gar_plan_with_inputs(join, inputs, &node, err);
+    }
+    for (int64_t i = 0; i < 2; i++) {
+        gar_plan_unref(inputs[i]);
+        gar_expr_list_destroy(&lists[i]);
+    }
+    gar_plan_unref(join);
+    return status < 0 ? status : put_on_top(node, conjuncts, out, err);
+}
+
+static enum gar_status push_into_join(const struct gar_plan *plan, struct gar_expr_list *conjuncts,
+                                      struct gar_plan **out, struct gar_error *err)
+{
+    struct gar_plan *join = NULL;
+    struct gar_expr_list found = {0};
+    GAR_TRY(take_condition(plan, conjuncts, &join, err));
+    enum gar_status status = move_if(conjuncts, &found, is_new_key, join, err);
+    if (status >= 0 && found.count > 0) {
+        struct gar_plan *keyed = NULL;
+        status = add_keys(join, &found, &keyed, err);
+        if (status >= 0) {
+            gar_plan_unref(join);
+            join = keyed;
+        }
+    }
+    gar_expr_list_destroy(&found);
+    if (status < 0) {
+        gar_plan_unref(join);
+        return status;
+    }
+    return push_to_sides(join, conjuncts, out, err);
+}
+
 static enum gar_status push(const struct gar_plan *plan, struct gar_expr_list *conjuncts,
                             struct gar_plan **out, struct gar_error *err)
 {
@@ -384,6 +597,7 @@ static enum gar_status push(const struct gar_plan *plan, struct gar_expr_list *c
     case GAR_PLAN_AGGREGATE: return push_through(plan, conjuncts, looks_at_keys, true, out, err);
     case GAR_PLAN_DISTINCT:
         return push_through(plan, conjuncts, looks_at_distinct_keys, false, out, err);
+    case GAR_PLAN_JOIN: return push_into_join(plan, conjuncts, out, err);
     case GAR_PLAN_CONCAT: return push_into_concat(plan, conjuncts, out, err);
     case GAR_PLAN_LIMIT:
     case GAR_PLAN_WRITE: return push_through(plan, conjuncts, is_none, false, out, err);

@@ -113,6 +113,11 @@ static enum gar_status rebuild(const struct gar_plan *node, struct gar_expr *con
                                         out, err);
     case GAR_PLAN_DISTINCT:
         return gar_plan_distinct(node->inputs[0], exprs, node->expr_count, out, err);
+    case GAR_PLAN_JOIN: {
+        struct gar_join_parts parts = gar_plan_join_parts(node);
+        parts.exprs = exprs;
+        return gar_plan_join_exact(node->inputs[0], node->inputs[1], &parts, out, err);
+    }
     case GAR_PLAN_SCAN:
     case GAR_PLAN_LIMIT:
     case GAR_PLAN_CONCAT:
@@ -137,7 +142,7 @@ enum gar_status gar_plan_map_exprs(const struct gar_plan *node, gar_node_expr_fn
     bool has_changed = false;
     for (int64_t i = 0; i < node->expr_count && status >= 0; i++) {
         const bool is_aggregate = node->kind == GAR_PLAN_AGGREGATE && i >= node->key_count;
-        status = map_expr(node->exprs[i], node->inputs[0]->schema, is_named, is_aggregate, fn,
+        status = map_expr(node->exprs[i], gar_plan_expr_schema(node, i), is_named, is_aggregate, fn,
                           &exprs[i], err);
         has_changed = has_changed || (status >= 0 && exprs[i] != node->exprs[i]);
     }

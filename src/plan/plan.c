@@ -30,6 +30,8 @@ void gar_plan_unref(struct gar_plan *plan)
     gar_free(plan->descending);
     gar_free(plan->nulls_first);
     gar_free(plan->columns);
+    gar_free(plan->nulls_equal);
+    gar_schema_unref(plan->pairs);
     gar_scan_provider_unref(plan->provider);
     gar_expr_unref(plan->filter);
     gar_sink_provider_unref(plan->sink);
@@ -173,9 +175,8 @@ static enum gar_status new_scan(struct gar_scan_provider *provider, const int64_
     return GAR_OK;
 }
 
-/* Is the expression a truth value over the schema? `what` names it in the message. */
-static enum gar_status check_predicate(const struct gar_expr *predicate,
-                                       const struct gar_schema *schema, struct gar_error *err)
+enum gar_status gar_plan_check_predicate(const struct gar_expr *predicate,
+                                         const struct gar_schema *schema, struct gar_error *err)
 {
     struct gar_type type = {0};
     GAR_TRY(gar_expr_type(predicate, schema, false, &type, err));
@@ -205,7 +206,7 @@ enum gar_status gar_plan_scan_pushed(const struct gar_plan *scan, const int64_t 
                                      struct gar_plan **out, struct gar_error *err)
 {
     if (filter != NULL) {
-        GAR_TRY(check_predicate(filter, scan->provider->schema, err));
+        GAR_TRY(gar_plan_check_predicate(filter, scan->provider->schema, err));
     }
     return new_scan(scan->provider, columns, count, filter, limit, out, err);
 }
@@ -233,7 +234,7 @@ enum gar_status gar_plan_write(struct gar_plan *input, struct gar_sink_provider 
 enum gar_status gar_plan_filter(struct gar_plan *input, struct gar_expr *predicate,
                                 struct gar_plan **out, struct gar_error *err)
 {
-    GAR_TRY(check_predicate(predicate, input->schema, err));
+    GAR_TRY(gar_plan_check_predicate(predicate, input->schema, err));
     struct gar_plan *plan = NULL;
     struct gar_expr *bare = gar_expr_strip_alias(predicate);
     GAR_TRY(gar_plan_new_node(GAR_PLAN_FILTER, &input, 1, &bare, 1, &plan, err));
@@ -469,6 +470,7 @@ enum gar_status gar_plan_with_inputs(const struct gar_plan *plan, struct gar_pla
                                         out, err);
     case GAR_PLAN_DISTINCT:
         return gar_plan_distinct(inputs[0], plan->exprs, plan->expr_count, out, err);
+    case GAR_PLAN_JOIN: return gar_plan_join_over(plan, inputs, out, err);
     case GAR_PLAN_CONCAT: return gar_plan_concat(inputs, plan->input_count, out, err);
     case GAR_PLAN_WRITE: return gar_plan_write(inputs[0], plan->sink, out, err);
     }

@@ -16,8 +16,18 @@ enum gar_plan_kind {
     GAR_PLAN_SORT,    /* exprs as keys with descending[] and nulls_first[]; limit >= 0: top-N */
     GAR_PLAN_AGGREGATE, /* exprs[0..key_count) are keys, the rest aggregate calls (bare calls, maybe aliased) */
     GAR_PLAN_DISTINCT, /* exprs: the keys (empty: all columns); keeps whole rows, the first in input order */
+    GAR_PLAN_JOIN, /* inputs[0] left, inputs[1] right; exprs: key_count left keys, as many right keys, maybe a condition */
     GAR_PLAN_CONCAT, /* inputs one after the other */
     GAR_PLAN_WRITE,  /* sink */
+};
+
+enum gar_join_kind {
+    GAR_JOIN_INNER, /* without keys: every pair */
+    GAR_JOIN_LEFT,  /* and left rows without a partner, beside nulls */
+    GAR_JOIN_RIGHT,
+    GAR_JOIN_OUTER,
+    GAR_JOIN_SEMI, /* left rows with a partner, once */
+    GAR_JOIN_ANTI, /* left rows without one */
 };
 
 struct gar_plan {
@@ -29,13 +39,19 @@ struct gar_plan {
     struct gar_plan **inputs; /* owned references */
     int64_t expr_count;
     struct gar_expr **exprs;            /* owned references */
-    int64_t key_count;                  /* AGGREGATE */
+    int64_t key_count;                  /* AGGREGATE, JOIN */
     bool *descending;                   /* SORT: expr_count items, owned */
     bool *nulls_first;                  /* SORT: expr_count items, owned */
     int64_t offset;                     /* LIMIT */
     int64_t limit;                      /* LIMIT, SORT, SCAN; -1 none */
     struct gar_scan_provider *provider; /* SCAN; owned reference */
-    int64_t *columns; /* SCAN: positions in the provider's schema, schema->count items; owned */
+    int64_t *
+        columns; /* SCAN: positions in the provider's schema; JOIN: in `pairs`; schema->count items; owned */
+    enum gar_join_kind join; /* JOIN */
+    bool *nulls_equal;       /* JOIN: null keys match each other; key_count items, owned */
+    bool is_build_left;      /* JOIN: the table is made of the left input, not of the right one */
+    struct gar_schema
+        *pairs; /* JOIN: columns of left, then of right; what the condition sees; owned */
     struct gar_expr *filter;        /* SCAN: over the provider's schema; owned reference or NULL */
     struct gar_sink_provider *sink; /* WRITE; owned reference */
 };
@@ -85,6 +101,26 @@ GAR_MUST_USE enum gar_status gar_plan_aggregate(struct gar_plan *input,
 GAR_MUST_USE enum gar_status gar_plan_distinct(struct gar_plan *input, struct gar_expr *const *keys,
                                                int64_t count, struct gar_plan **out,
                                                struct gar_error *err);
+/* What a join is asked for. */
+struct gar_join_spec {
+    enum gar_join_kind kind;
+    struct gar_expr *const *left_keys;  /* over left's schema; key_count items, maybe 0 */
+    struct gar_expr *const *right_keys; /* over right's schema */
+    int64_t key_count;
+    bool nulls_equal; /* null keys match each other */
+    struct gar_expr
+        *condition; /* what else must be true of a pair, over the columns of the result; or NULL */
+    const char
+        *prefix; /* for names of right columns that left has too; both NULL: "right." in front */
+    const char *suffix;
+};
+/* Keys of different types are compared in a type that holds both. A pair of keys that are plain columns of one name
+ * gives one column (of left's type; for right and outer joins with right's value where left has none). Conjuncts of the
+ * condition that compare the two sides for equality become keys. Errors: GAR_ERR_TYPE naming the keys and their types,
+ * GAR_ERR_COLUMN, GAR_ERR_VALUE (two output columns of one name). */
+GAR_MUST_USE enum gar_status gar_plan_join(struct gar_plan *left, struct gar_plan *right,
+                                           const struct gar_join_spec *spec, struct gar_plan **out,
+                                           struct gar_error *err);
 /* Schemas must be equal (names, order, types; null type widens). */
 GAR_MUST_USE enum gar_status gar_plan_concat(struct gar_plan *const *inputs, int64_t count,
                                              struct gar_plan **out, struct gar_error *err);
@@ -99,6 +135,25 @@ GAR_MUST_USE enum gar_status gar_plan_aggregate_exact(struct gar_plan *input,
                                                       struct gar_expr *const *exprs, int64_t count,
                                                       int64_t key_count, struct gar_plan **out,
                                                       struct gar_error *err);
+/* The node itself: names of both inputs differ, keys have equal types. exprs as in GAR_PLAN_JOIN; nulls_equal has key_count
+ * items; columns are positions among left's and right's columns (NULL: all; semi and anti: of left only). */
+struct gar_join_parts {
+    enum gar_join_kind kind;
+    struct gar_expr *const *exprs;
+    int64_t expr_count;
+    int64_t key_count;
+    const bool *nulls_equal;
+    const int64_t *columns;
+    int64_t column_count;
+    bool is_build_left;
+};
+GAR_MUST_USE enum gar_status gar_plan_join_exact(struct gar_plan *left, struct gar_plan *right,
+                                                 const struct gar_join_parts *parts,
+                                                 struct gar_plan **out, struct gar_error *err);
+/* Those of a node; they borrow from it. */
+struct gar_join_parts gar_plan_join_parts(const struct gar_plan *join);
+/* The schema that expression i of the node is over. Borrowed. */
+const struct gar_schema *gar_plan_expr_schema(const struct gar_plan *plan, int64_t i);
 /* The same node over other inputs (for the optimizer); the schema is worked out again. */
 GAR_MUST_USE enum gar_status gar_plan_with_inputs(const struct gar_plan *plan,
                                                   struct gar_plan *const *inputs,

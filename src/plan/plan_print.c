@@ -69,6 +69,39 @@ static void print_limit(const struct gar_plan *plan, struct gar_strbuf *out)
     }
 }
 
+static const char *join_name(const struct gar_plan *plan)
+{
+    switch (plan->join) {
+    case GAR_JOIN_INNER: return plan->key_count > 0 ? "inner" : "cross";
+    case GAR_JOIN_LEFT: return "left";
+    case GAR_JOIN_RIGHT: return "right";
+    case GAR_JOIN_OUTER: return "outer";
+    case GAR_JOIN_SEMI: return "semi";
+    case GAR_JOIN_ANTI: return "anti";
+    }
+    return "unknown";
+}
+
+static void print_join(const struct gar_plan *plan, struct gar_strbuf *out)
+{
+    gar_strbuf_printf(out, "Join %s", join_name(plan));
+    for (int64_t k = 0; k < plan->key_count; k++) {
+        gar_strbuf_append(out, k == 0 ? " on " : ", ");
+        gar_expr_print(plan->exprs[k], out);
+        gar_strbuf_append(out, plan->nulls_equal[k] ? " <=> " : " = ");
+        gar_expr_print(plan->exprs[plan->key_count + k], out);
+    }
+    if (plan->expr_count > 2 * plan->key_count) {
+        gar_strbuf_append(out, " where ");
+        gar_expr_print(plan->exprs[2 * plan->key_count], out);
+    }
+    gar_strbuf_append(out, " columns [");
+    for (int64_t i = 0; i < plan->schema->count; i++) {
+        gar_strbuf_printf(out, "%s%s", i == 0 ? "" : ", ", plan->schema->fields[i].name);
+    }
+    gar_strbuf_printf(out, "] table of %s", plan->is_build_left ? "left" : "right");
+}
+
 static void print_node(const struct gar_plan *plan, struct gar_strbuf *out)
 {
     switch (plan->kind) {
@@ -88,6 +121,7 @@ static void print_node(const struct gar_plan *plan, struct gar_strbuf *out)
         gar_strbuf_append(out, plan->expr_count == 0 ? "Distinct" : "Distinct on ");
         print_exprs(plan->exprs, plan->expr_count, out);
         break;
+    case GAR_PLAN_JOIN: print_join(plan, out); break;
     case GAR_PLAN_CONCAT: gar_strbuf_append(out, "Concat"); break;
     case GAR_PLAN_WRITE:
         gar_strbuf_append(out, "Write ");

@@ -57,6 +57,13 @@ GAR_MUST_USE enum gar_status gar_write_sink_new(struct gar_query *query,
                                                 struct gar_source **out_source,
                                                 struct gar_error *err);
 
+/* JOIN nodes: a sink for the side that the table is made of, a transform for the other side, and a source (or NULL) of rows
+ * of the first side that come after all of the second. */
+GAR_MUST_USE enum gar_status gar_join_new(struct gar_query *query, const struct gar_plan *plan,
+                                          struct gar_sink **out_sink,
+                                          struct gar_transform **out_transform,
+                                          struct gar_source **out_rest, struct gar_error *err);
+
 /* ---- shared by operators ---- */
 
 /* A list of batches that is a source: one unit a batch, cut to max_rows. Embedded. */

@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hash join, the build side.
+ *
+ * 1. Each worker evaluates the keys of its batches and keeps them beside the columns that come out.
+ * 2. At the end the batches are put in input order and each column becomes one; the table (exec/join_table.h) is made of
+ *    the key columns, region by region.
+ * 3. join_probe.c looks the rows of the other side up. Where build rows without (or with) a partner are asked for, it marks
+ *    those that had one, and the source here gives the others after the last probe row.
+ *
+ * Memory: the build side once (twice while its columns are joined), its table, one byte a row for marks.
+ * Order: probe rows in order, the partners of each in build order; rows of the source last. */
+#include "exec/ops/join.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "arrow/gather.h"
+#include "base/alloc.h"
+
+enum { PART_ROWS = 1 << 16, DATA_BUFFERS_MAX = 8 };
+
+/* A batch of the build side: kept columns, then keys; no selection. */
+struct gar_join_rows {
+    int64_t seq;
+    int64_t row;
+    int64_t rows;
+    struct gar_column **columns; /* owned */
+};
+
+struct gar_join_worker {
+    struct gar_eval *eval;      /* owned; NULL without keys */
+    struct gar_join_rows *rows; /* owned */
+    int64_t count;
+    int64_t capacity;
+};
+
+static struct gar_join *of_source(struct gar_source *source)
+{
+    return (struct gar_join *)(void *)((char *)source - offsetof(struct gar_join, source));
+}
+
+static int64_t column_count(const struct gar_join *join)
+{
+    return join->kept_count + join->key_count;
+}
+
+static void free_columns(struct gar_column **columns, int64_t count)
+{
+    for (int64_t i = 0; columns != NULL && i < count; i++) {
+        gar_column_unref(columns[i]);
+    }
+    gar_free(columns);
+}
+
+/* ---- input ---- */
+
+static enum gar_status join_start(struct gar_sink *base, struct gar_query *query, int32_t workers,
+                                  struct gar_error *err)
+{
+    struct gar_join *join = (struct gar_join *)base;
+    (void)query;
+    join->workers =
+        (struct gar_join_worker **)gar_calloc(workers, (int64_t)sizeof(struct gar_join_worker *));
+    if (join->workers == NULL) {
+        return gar_error_nomem(err, workers * 8);
+    }
+    join->worker_count = workers;
+    return GAR_OK;
+}
+
+static enum gar_status need_worker(struct gar_join *join, int32_t worker, struct gar_error *err)
+{
+    if (join->workers[worker] != NULL) {
+        return GAR_OK;
+    }
+    struct gar_join_worker *w = (struct gar_join_worker *)gar_calloc(1, (int64_t)sizeof *w);
+    if (w == NULL) {
+        return gar_error_nomem(err, (int64_t)sizeof *w);
+    }
+    join->workers[worker] = w;
+    return join->key_count > 0 ? gar_eval_new(join->build_program, join->sink.memory, &w->eval, err)
+                               : GAR_OK;
+}
+
+/* Kept column k of the batch, gathered; text of which little is left is copied. */
+static enum gar_status keep_column(struct gar_join *join, const struct gar_batch *batch, int64_t k,
+                                   struct gar_column **out, struct gar_error *err)
+{
+    const struct gar_column *column = batch->columns[join->kept[k]];
+    if (batch->selection == NULL) {
+        *out = gar_column_ref(column);
+        return GAR_OK;
+    }
+    struct gar_column *gathered = NULL;
+    GAR_TRY(gar_column_gather(column, batch->selection, batch->selected, join->sink.memory,
+                              &gathered, err));
+    const enum gar_status status = gar_column_compact(gathered, false, join->sink.memory, out, err);
+    gar_column_unref(gathered);
+    return status;
+}
+
+static enum gar_status keep_batch(struct gar_join *join, struct gar_join_worker *w,
+                                  const struct gar_batch *batch, struct gar_column **columns,
+                                  struct gar_error *err)
+{
+    for (int64_t k = 0; k < join->kept_count; k++) {
+        GAR_TRY(keep_column(join, batch, k, &columns[k], err));
+    }
+    return join->key_count > 0 ? gar_eval_run(w->eval, batch, columns + join->kept_count, err)
+                               : GAR_OK;
+}
+
+static enum gar_status join_push(struct gar_sink *base, int32_t worker, int64_t seq, int64_t row,
+                                 struct gar_batch *batch, struct gar_error *err)
+{
+    struct gar_join *join = (struct gar_join *)base;
+    const int64_t count = column_count(join);
+    struct gar_column **columns = NULL;
+    enum gar_status status = need_worker(join, worker, err);
+    struct gar_join_worker *w = join->workers[worker];
+    if (status >= 0) {
+        columns = (struct gar_column **)gar_calloc(count, (int64_t)sizeof *columns);
+        status = columns != NULL ? GAR_OK : gar_error_nomem(err, count * 8);
+    }
+    if (status >= 0) {
+        status =
+            gar_grow((void **)&w->rows, &w->capacity, w->count + 1, (int64_t)sizeof *w->rows, err);
+    }
+    if (status >= 0) {
+        status = keep_batch(join, w, batch, columns, err);
+    }
+    if (status >= 0) {
+        w->rows[w->count++] = (struct gar_join_rows){seq, row, batch->selected, columns};
+    } else {
+        free_columns(columns, count);
+    }
+    gar_batch_unref(batch);
+    return status;
+}
+
+/* ---- making the table ---- */
+
+static int by_input_order(const void *a, const void *b)
+{
+    const struct gar_join_rows *x = (const struct gar_join_rows *)a;
+    const struct gar_join_rows *y = (const struct gar_join_rows *)b;
+    if (x->seq != y->seq) {
+        return x->seq < y->seq ? -1 : 1;
+    }
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+/* Batches of all workers in input order. */
+static enum gar_status collect_rows(struct gar_join *join, struct gar_error *err)
+{
+    int64_t count = 0;
+    for (int32_t i = 0; i < join->worker_count; i++) {
+        count += join->workers[i] != NULL ? join->workers[i]->count : 0;
+    }
+    join->rows = (struct gar_join_rows *)gar_calloc(count, (int64_t)sizeof *join->rows);
+    join->columns =
+        (struct gar_column **)gar_calloc(column_count(join), (int64_t)sizeof *join->columns);
+    if (join->rows == NULL || join->columns == NULL) {
+        return gar_error_nomem(err, count * (int64_t)sizeof *join->rows);
+    }
+    for (int32_t i = 0; i < join->worker_count; i++) {
+        struct gar_join_worker *w = join->workers[i];
+        for (int64_t k = 0; w != NULL && k < w->count; k++) {
+            join->rows[join->rows_count++] = w->rows[k];
+            join->build_rows += w->rows[k].rows;
+        }
+        if (w != NULL) {
+            w->count = 0; /* they have moved */
+        }
+    }
+    qsort(join->rows, (size_t)join->rows_count, sizeof *join->rows, by_input_order);
+    return GAR_OK;
+}
+
+static struct gar_type column_type(const struct gar_join *join, int64_t i)
+{
+    return i < join->kept_count
+               ? join->build_schema->fields[join->kept[i]].type
+               : gar_program_output_type(join->build_program, i - join->kept_count);
+}
+
+/* One column of all batches; text in many small buffers is copied into one. */
+static enum gar_status join_column(struct gar_join *join, int64_t i, struct gar_error *err)
+{
+    struct gar_memory *memory = join->sink.memory;
+    struct gar_column **parts =
+        (struct gar_column **)gar_calloc(join->rows_count, (int64_t)sizeof *parts);
+    if (parts == NULL) {
+        return gar_error_nomem(err, join->rows_count * 8);
+    }
+    for (int64_t k = 0; k < join->rows_count; k++) {
+        parts[k] = join->rows[k].columns[i]; /* moved: this task is the only user of column i */
+        join->rows[k].columns[i] = NULL;
+    }
+    struct gar_column *whole = NULL;
+    enum gar_status status =
+        gar_column_concat(parts, join->rows_count, column_type(join, i), memory, &whole, err);
+    free_columns(parts, join->rows_count);
+    if (status >= 0 && whole->data_count > DATA_BUFFERS_MAX) {
+        status = gar_column_compact(whole, true, memory, &join->columns[i], err);
+        gar_column_unref(whole);
+    } else if (status >= 0) {
+        join->columns[i] = whole;
+    }
+    return status;
+}
+
+static void free_rows(struct gar_join *join)
+{
+    for (int64_t k = 0; k < join->rows_count; k++) {
+        free_columns(join->rows[k].columns, column_count(join));
+    }
+    gar_free(join->rows);
+    join->rows = NULL;
+    join->rows_count = 0;
+}
+
+static enum gar_status begin_table(struct gar_join *join, struct gar_error *err)
+{
+    struct gar_type *types = (struct gar_type *)gar_calloc(join->key_count, (int64_t)sizeof *types);
+    if (types == NULL) {
+        return gar_error_nomem(err, join->key_count * (int64_t)sizeof *types);
+    }
+    for (int64_t k = 0; k < join->key_count; k++) {
+        types[k] = gar_program_output_type(join->build_program, k);
+    }
+    enum gar_status status =
+        gar_join_table_new(types, join->key_count, join->nulls_equal, join->query->workers,
+                           join->sink.memory, &join->table, err);
+    gar_free(types);
+    if (status >= 0) {
+        status = gar_join_table_begin(join->table, join->columns + join->kept_count,
+                                      join->build_rows, err);
+    }
+    for (int64_t k = 0; k < join->key_count; k++) { /* the table has them now */
+        gar_column_unref(join->columns[join->kept_count + k]);
+        join->columns[join->kept_count + k] = NULL;
+    }
+    return status;
+}
+
+static enum gar_status join_stage(struct gar_sink *base, struct gar_query *query, int32_t stage,
+                                  int64_t *out_items, struct gar_error *err)
+{
+    struct gar_join *join = (struct gar_join *)base;
+    (void)query;
+    *out_items = 0;
+    if (stage == 0) {
+        GAR_TRY(collect_rows(join, err));
+        *out_items = column_count(join);
+        if (*out_items > 0) {
+            return GAR_OK;
+        }
+    }
+    if (join->table == NULL) { /* the columns are whole */
+        free_rows(join);
+        const bool has_marks =
+            join->mode.keeps_build || (join->mode.is_semi && join->mode.is_left_build);
+        if (has_marks) {
+            GAR_TRY(gar_buffer_new_zeroed(join->sink.memory, join->build_rows, &join->marks, err));
+        }
+        if (join->key_count == 0) {
+            return GAR_OK;
+        }
+        GAR_TRY(begin_table(join, err));
+    }
+    return gar_join_table_step(join->table, out_items, err);
+}
+
+static enum gar_status join_item(struct gar_sink *base, int32_t stage, int64_t item, int32_t worker,
+                                 struct gar_error *err)
+{
+    struct gar_join *join = (struct gar_join *)base;
+    (void)worker;
+    if (stage == 0) {
+        return join_column(join, item, err);
+    }
+    return gar_join_table_item(join->table, item, join->query->cancel, err);
+}
+
+/* ---- build rows at the end ---- */
+
+static enum gar_status rest_next(struct gar_source *source, struct gar_query *query,
+                                 struct gar_source_unit *out, struct gar_error *err)
+{
+    struct gar_join *join = of_source(source);
+    (void)query;
+    (void)err;
+    if (join->next_row >= join->build_rows) {
+        return GAR_EOF;
+    }
+    out->next = join->next_row;
+    out->end = gar_min_i64(join->next_row + PART_ROWS, join->build_rows);
+    join->next_row = out->end;
+    return GAR_OK;
+}
+
+enum gar_status gar_join_build_batch(struct gar_join *join, const uint32_t *build_rows,
+                                     int64_t count, struct gar_batch **out, struct gar_error *err)
+{
+    const int64_t n = join->schema->count;
+    struct gar_column **columns = (struct gar_column **)gar_calloc(n, (int64_t)sizeof *columns);
+    enum gar_status status = columns != NULL ? GAR_OK : gar_error_nomem(err, n * 8);
+    for (int64_t i = 0; i < n && status >= 0; i++) {
+        const struct gar_join_column *from = &join->outputs[i];
+        if (from->is_build) {
+            status = gar_column_gather(join->columns[from->position], build_rows, count,
+                                       join->sink.memory, &columns[i], err);
+        } else {
+            status = gar_column_new_null(join->sink.memory, join->schema->fields[i].type, count,
+                                         &columns[i], err);
+        }
+    }
+    if (status >= 0) {
+        status = gar_batch_new(join->schema, columns, count, out, err);
+    }
+    if (status < 0) {
+        free_columns(columns, n);
+    } else {
+        gar_free(columns);
+    }
+    return status;
+}
+
+static enum gar_status rest_decode(struct gar_source *source, struct gar_source_unit *unit,
+                                   int32_t worker, int64_t max_rows, struct gar_batch **out,
+                                   struct gar_error *err)
+{
+    struct gar_join *join = of_source(source);
+    (void)worker;
+    const uint8_t *marks = join->marks->data;
+    const uint8_t wanted = join->mode.is_semi && join->mode.wants_partner;
+    const int64_t room = gar_min_i64(unit->end - unit->next, max_rows);
+    uint32_t *rows = (uint32_t *)gar_malloc(room * (int64_t)sizeof *rows);
+    if (rows == NULL) {
+        return gar_error_nomem(err, room * (int64_t)sizeof *rows);
+    }
+    int64_t count = 0;
+    for (; unit->next < unit->end && count < room; unit->next++) {
+        rows[count] = (uint32_t)unit->next;
+        count += marks[unit->next] == wanted;
+    }
+    const enum gar_status status =
+        count > 0 ? gar_join_build_batch(join, rows, count, out, err) : GAR_EOF;
+    gar_free(rows);
+    return status;
+}
+
+static void rest_unit_free(struct gar_source *source, struct gar_source_unit *unit)
+{
+    (void)source;
+    (void)unit;
+}
+
+static void rest_explain(const struct gar_source *source, struct gar_strbuf *out)
+{
+    const struct gar_join *join =
+        (const struct gar_join *)(const void *)((const char *)source -
+                                                offsetof(struct gar_join, source));
+    gar_strbuf_printf(out, "rows of the join's table that had %s partner",
+                      join->mode.is_semi && join->mode.wants_partner ? "a" : "no");
+}
+
+/* ---- making ---- */
+
+static void free_join(void *object)
+{
+    struct gar_join *join = (struct gar_join *)object;
+    free_rows(join);
+    for (int32_t i = 0; i < join->worker_count; i++) {
+        struct gar_join_worker *w = join->workers[i];
+        for (int64_t k = 0; w != NULL && k < w->count; k++) {
+            free_columns(w->rows[k].columns, column_count(join));
+        }
+        if (w != NULL) {
+            gar_eval_free(w->eval);
+            gar_free(w->rows);
+            gar_free(w);
+        }
+    }
+    gar_free(join->workers);
+    gar_join_table_free(join->table);
+    free_columns(join->columns, column_count(join));
+    gar_buffer_unref(join->marks);
+    gar_program_unref(join->build_program);
+    gar_program_unref(join->probe_program);
+    gar_program_unref(join->condition);
+    gar_schema_unref(join->condition_schema);
+    gar_schema_unref(join->schema);
+    gar_schema_unref(join->build_schema);
+    gar_schema_unref(join->probe_schema);
+    gar_free(join->condition_columns);
+    gar_free(join->outputs);
+    gar_free(join->kept);
+    gar_free(join->nulls_equal);
+    gar_plan_unref(join->plan);
+    gar_free(join);
+}
+
+static struct gar_join_mode mode_of(const struct gar_plan *plan)
+{
+    const bool is_left_build = plan->is_build_left;
+    const bool keeps_left = plan->join == GAR_JOIN_LEFT || plan->join == GAR_JOIN_OUTER;
+    const bool keeps_right = plan->join == GAR_JOIN_RIGHT || plan->join == GAR_JOIN_OUTER;
+    const bool is_semi = plan->join == GAR_JOIN_SEMI || plan->join == GAR_JOIN_ANTI;
+    return (struct gar_join_mode){.gives_pairs = !is_semi,
+                                  .keeps_probe = is_left_build ? keeps_right : keeps_left,
+                                  .keeps_build = is_left_build ? keeps_left : keeps_right,
+                                  .is_semi = is_semi,
+                                  .wants_partner = plan->join == GAR_JOIN_SEMI,
+                                  .is_left_build = is_left_build};
+}
+
+/* Where column `position` of left's and right's columns comes from; a build column is kept from now on. */
+static struct gar_join_column find_column(struct gar_join *join, int64_t position)
+{
+    const int64_t left_count = join->plan->inputs[0]->schema->count;
+    const bool is_left = position < left_count;
+    const int64_t at = is_left ? position : position - left_count;
+    if (is_left != join->mode.is_left_build) {
+        return (struct gar_join_column){.is_build = false, .position = at};
+    }
+    for (int64_t k = 0; k < join->kept_count; k++) {
+        if (join->kept[k] == at) {
+            return (struct gar_join_column){.is_build = true, .position = k};
+        }
+    }
+    join->kept[join->kept_count] = at;
+    return (struct gar_join_column){.is_build = true, .position = join->kept_count++};
+}
+
+struct used {
+    const struct gar_schema *pairs;
+    bool *is_used;
+};
+
+static void note_used(const char *name, void *context)
+{
+    struct used *used = (struct used *)context;
+    const int64_t i = gar_schema_find(used->pairs, name);
+    if (i >= 0) {
+        used->is_used[i] = true;
+    }
+}
+
+/* The condition's program over the columns that it looks at. */
+static enum gar_status make_condition(struct gar_join *join, struct gar_expr *condition,
+                                      struct gar_error *err)
+{
+    const struct gar_schema *pairs = join->plan->pairs;
+    struct used used = {pairs, (bool *)gar_calloc(pairs->count, (int64_t)sizeof(bool))};
+    struct gar_field *fields =
+        (struct gar_field *)gar_calloc(pairs->count, (int64_t)sizeof *fields);
+    join->condition_columns = (struct gar_join_column *)gar_calloc(
+        pairs->count, (int64_t)sizeof *join->condition_columns);
+    enum gar_status status = GAR_OK;
+    if (used.is_used == NULL || fields == NULL || join->condition_columns == NULL) {
+        status = gar_error_nomem(err, pairs->count * (int64_t)sizeof *fields);
+    } else {
+        gar_expr_visit_columns(condition, note_used, &used);
+        int64_t count = 0;
+        for (int64_t i = 0; i < pairs->count; i++) {
+            if (used.is_used[i]) {
+                fields[count] = pairs->fields[i];
+                join->condition_columns[count++] = find_column(join, i);
+            }
+        }
+        status = gar_schema_new(fields, count, false, &join->condition_schema, err);
+    }
+    if (status >= 0) {
+        status = gar_program_new(join->condition_schema, &condition, 1, &join->condition, err);
+    }
+    gar_free(used.is_used);
+    gar_free(fields);
+    return status;
+}
+
+static enum gar_status fill_join(struct gar_join *join, struct gar_error *err)
+{
+    struct gar_plan *plan = join->plan;
+    const bool is_left_build = plan->is_build_left;
+    struct gar_expr **left_keys = plan->exprs;
+    struct gar_expr **right_keys = plan->exprs + plan->key_count;
+    join->build_schema = gar_schema_ref(plan->inputs[is_left_build ? 0 : 1]->schema);
+    join->probe_schema = gar_schema_ref(plan->inputs[is_left_build ? 1 : 0]->schema);
+    join->key_count = plan->key_count;
+    join->kept = (int64_t *)gar_calloc(join->build_schema->count, (int64_t)sizeof *join->kept);
+    join->nulls_equal = (bool *)gar_calloc(plan->key_count, (int64_t)sizeof(bool));
+    join->outputs =
+        (struct gar_join_column *)gar_calloc(plan->schema->count, (int64_t)sizeof *join->outputs);
+    if (join->kept == NULL || join->nulls_equal == NULL || join->outputs == NULL) {
+        return gar_error_nomem(err, plan->schema->count * (int64_t)sizeof *join->outputs);
+    }
+    for (int64_t k = 0; k < plan->key_count; k++) {
+        join->nulls_equal[k] = plan->nulls_equal[k];
+    }
+    for (int64_t i = 0; i < plan->schema->count; i++) {
+        join->outputs[i] = find_column(join, plan->columns[i]);
+    }
+    if (plan->key_count > 0) {
+        GAR_TRY(gar_program_new(join->build_schema, is_left_build ? left_keys : right_keys,
+                                plan->key_count, &join->build_program, err));
+        GAR_TRY(gar_program_new(join->probe_schema, is_left_build ? right_keys : left_keys,
+                                plan->key_count, &join->probe_program, err));
+    }
+    return plan->expr_count > 2 * plan->key_count
+               ? make_condition(join, plan->exprs[2 * plan->key_count], err)
+               : GAR_OK;
+}
+
+static void join_explain(const struct gar_sink *base, struct gar_strbuf *out)
+{
+    const struct gar_join *join = (const struct gar_join *)(const void *)base;
+    gar_strbuf_append(out, join->key_count > 0 ? "join table by " : "rows of a join without keys");
+    const int64_t first = join->mode.is_left_build ? 0 : join->key_count;
+    for (int64_t k = 0; k < join->key_count; k++) {
+        gar_strbuf_append(out, k > 0 ? ", " : "");
+        gar_expr_print(join->plan->exprs[first + k], out);
+    }
+}
+
+enum gar_status gar_join_new(struct gar_query *query, const struct gar_plan *plan,
+                             struct gar_sink **out_sink, struct gar_transform **out_transform,
+                             struct gar_source **out_rest, struct gar_error *err)
+{
+    static const struct gar_sink_vtable sink_vtable = {.name = "join table",
+                                                       .start = join_start,
+                                                       .push = join_push,
+                                                       .stage = join_stage,
+                                                       .item = join_item,
+                                                       .explain = join_explain};
+    static const struct gar_source_vtable source_vtable = {.name = "join rest",
+                                                           .next = rest_next,
+                                                           .decode = rest_decode,
+                                                           .unit_free = rest_unit_free,
+                                                           .explain = rest_explain};
+    struct gar_join *join = (struct gar_join *)gar_calloc(1, (int64_t)sizeof *join);
+    if (join == NULL) {
+        return gar_error_nomem(err, (int64_t)sizeof *join);
+    }
+    join->sink.vtable = &sink_vtable;
+    join->source.vtable = &source_vtable;
+    join->transform.vtable = &gar_join_probe_vtable;
+    join->query = query;
+    join->plan = gar_plan_ref(plan);
+    join->schema = gar_schema_ref(plan->schema);
+    join->mode = mode_of(plan);
+    GAR_TRY(gar_query_own(query, join, free_join, err));
+    GAR_TRY(gar_query_op_memory(query, &join->sink.memory, err));
+    GAR_TRY(fill_join(join, err));
+    *out_sink = &join->sink;
+    *out_transform = &join->transform;
+    *out_rest = join->mode.keeps_build || (join->mode.is_semi && join->mode.is_left_build)
+                    ? &join->source
+                    : NULL;
+    return GAR_OK;
+}

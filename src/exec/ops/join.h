@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the two halves of a join share: join.c makes the table of one side, join_probe.c looks the other side up in it. */
+#ifndef GAR_EXEC_OPS_JOIN_H
+#define GAR_EXEC_OPS_JOIN_H
+
+#include "exec/join_table.h"
+#include "exec/ops/ops.h"
+
+/* Which rows come out. */
+struct gar_join_mode {
+    bool gives_pairs; /* inner, left, right, outer */
+    bool keeps_probe; /* probe rows without a partner, beside nulls */
+    bool keeps_build; /* build rows without a partner, at the end */
+    bool is_semi;     /* rows of left, by whether they have a partner */
+    bool wants_partner;
+    bool is_left_build; /* the build side is left */
+};
+
+/* Where a column of the result, or of the condition, comes from. */
+struct gar_join_column {
+    bool is_build;
+    int64_t position; /* in the batches of the probe side; among the build side's kept columns */
+};
+
+struct gar_join_worker; /* of the sink */
+
+struct gar_join {
+    struct gar_sink sink;           /* of the build side */
+    struct gar_transform transform; /* of the probe side */
+    struct gar_source source;       /* build rows that are left at the end */
+    struct gar_query *query;        /* borrowed */
+    struct gar_plan *plan;          /* owned reference */
+    struct gar_join_mode mode;
+    int64_t key_count;
+    bool *nulls_equal;                 /* owned copy */
+    struct gar_program *build_program; /* owned reference; NULL without keys */
+    struct gar_program *probe_program;
+    struct gar_program *condition;             /* owned reference; NULL: none */
+    struct gar_schema *condition_schema;       /* owned; the columns that it looks at */
+    struct gar_join_column *condition_columns; /* owned; condition_schema->count items */
+    struct gar_join_column *outputs;           /* owned; schema->count items */
+    struct gar_schema *schema;                 /* owned reference; of the result */
+    int64_t *kept;                             /* owned; positions in the build side's batches */
+    int64_t kept_count;
+    struct gar_schema *build_schema; /* owned reference; of those batches */
+    struct gar_schema *probe_schema; /* owned reference */
+
+    /* the build side's rows */
+    struct gar_join_worker **workers; /* owned */
+    int32_t worker_count;
+    struct gar_join_rows *rows; /* owned; of all workers, in input order */
+    int64_t rows_count;
+    struct gar_column **columns; /* owned; kept columns, then keys; NULL before they are joined */
+    int64_t build_rows;
+    struct gar_join_table *table; /* owned; NULL without keys */
+    struct gar_buffer
+        *marks;       /* owned; a byte a build row: it had a partner; NULL when nobody asks */
+    int64_t next_row; /* of the source */
+};
+
+/* The transform's vtable, for join.c. */
+extern const struct gar_transform_vtable gar_join_probe_vtable;
+
+/* compute: the rows [0, count) of build numbers (and of nulls for the probe side) as a batch of the result. */
+GAR_MUST_USE enum gar_status gar_join_build_batch(struct gar_join *join, const uint32_t *build_rows,
+                                                  int64_t count, struct gar_batch **out,
+                                                  struct gar_error *err);
+
+#endif
