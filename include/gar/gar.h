@@ -337,6 +337,31 @@ GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_concat(struct gar_frame 
                                                                struct gar_frame **out,
                                                                struct gar_error *err);
 
+struct gar_join_options {
+    size_t struct_bytes;
+    const char *
+        how; /* "inner" (default), "left", "right", "outer" (also "full"), "semi", "anti", "cross" */
+    bool nulls_equal; /* null keys match each other; else they match nothing */
+    struct gar_expr *
+        condition; /* borrowed; what must be true of a pair besides, over the columns of both sides under the
+                                         names that they have in the result; NULL: nothing */
+    const char *prefix; /* of right columns whose name left has too; both NULL: "right." */
+    const char *suffix;
+    const char
+        *strategy; /* NULL or "hash": the one there is; "broadcast" is the same on one machine */
+};
+GAR_EXPERIMENTAL void gar_join_options_init(struct gar_join_options *options);
+/* Pairs of rows whose keys are equal: left_keys over left, right_keys over right, count each (0: every pair, for "cross"
+ * or with a condition). NaN equals NaN, -0.0 equals 0.0. Keys of different types are compared in a type that holds
+ * both. Two keys that are columns of one name come out as one column, of left's type; it is right's value where left
+ * has none. Equalities of both sides in the condition are used as keys. Row order of the result is not specified.
+ * Errors: GAR_ERR_TYPE naming both keys and their types, GAR_ERR_COLUMN, GAR_ERR_VALUE (an unknown `how`, keys with
+ * "cross", none without, two output columns of one name). */
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_join(
+    const struct gar_frame *left, const struct gar_frame *right, struct gar_expr *const *left_keys,
+    struct gar_expr *const *right_keys, int64_t count, const struct gar_join_options *options,
+    struct gar_frame **out, struct gar_error *err);
+
 GAR_EXPERIMENTAL struct gar_frame *gar_frame_retain(struct gar_frame *frame);
 GAR_EXPERIMENTAL void gar_frame_release(struct gar_frame *frame);
 

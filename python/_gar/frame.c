@@ -249,6 +249,50 @@ static PyObject *frame_sort(PyObject *self, PyObject *args)
     return ok ? finish(state, status, out, &err) : NULL;
 }
 
+/* join(other, left_keys, right_keys, how, nulls_equal, condition, prefix, suffix, strategy) */
+static PyObject *frame_join(PyObject *self, PyObject *args)
+{
+    struct gar_state *state = as_frame(self)->state;
+    PyObject *other = NULL;
+    PyObject *left = NULL;
+    PyObject *right = NULL;
+    PyObject *condition = NULL;
+    int nulls_equal = 0;
+    struct expr_list left_keys;
+    struct expr_list right_keys;
+    struct gar_join_options options;
+    struct gar_frame *out = NULL;
+    struct gar_error err;
+    gar_join_options_init(&options);
+    if (!PyArg_ParseTuple(args, "O!O!O!spOzzz", state->frame_type, &other, &PyList_Type, &left,
+                          &PyList_Type, &right, &options.how, &nulls_equal, &condition,
+                          &options.prefix, &options.suffix, &options.strategy) ||
+        !read_exprs(state, left, &left_keys)) {
+        return NULL;
+    }
+    if (!read_exprs(state, right, &right_keys)) {
+        free_exprs(&left_keys);
+        return NULL;
+    }
+    options.nulls_equal = nulls_equal != 0;
+    enum gar_status status = GAR_OK;
+    bool ok = left_keys.count == right_keys.count;
+    if (!ok) {
+        PyErr_SetString(PyExc_ValueError, "as many keys are needed on both sides");
+    } else if (condition != Py_None) {
+        options.condition = expression_from_object(state, condition);
+        ok = options.condition != NULL;
+    }
+    if (ok) {
+        status = gar_frame_join(as_frame(self)->frame, as_frame(other)->frame, left_keys.items,
+                                right_keys.items, left_keys.count, &options, &out, &err);
+    }
+    gar_expr_release(options.condition);
+    free_exprs(&left_keys);
+    free_exprs(&right_keys);
+    return ok ? finish(state, status, out, &err) : NULL;
+}
+
 static PyObject *frame_aggregate(PyObject *self, PyObject *args)
 {
     struct gar_state *state = as_frame(self)->state;
@@ -586,6 +630,7 @@ static PyMethodDef frame_methods[] = {
     {"sort", frame_sort, METH_VARARGS, "sort(keys, descending, nulls_first or None)"},
     {"aggregate", frame_aggregate, METH_VARARGS, "aggregate(keys, aggregates)"},
     {"distinct", frame_distinct, METH_O, "One row per key, or distinct rows."},
+    {"join", frame_join, METH_VARARGS, "Pairs of rows whose keys are equal."},
     {"column_names", frame_column_names, METH_NOARGS, "Names of the columns."},
     {"column_types", frame_column_types, METH_NOARGS, "Types of the columns as text."},
     {"expr_type", frame_expr_type, METH_O, "Type text of an expression over this frame."},

@@ -182,6 +182,55 @@ class DataFrame:
             predicate = test(column) if predicate is None else predicate & test(column)
         return self if predicate is None else DataFrame._of(self._frame.where(predicate))
 
+    def join(
+        self,
+        other: DataFrame,
+        on: ColumnInput | list[ColumnInput] | None = None,
+        left_on: ColumnInput | list[ColumnInput] | None = None,
+        right_on: ColumnInput | list[ColumnInput] | None = None,
+        how: str = "inner",
+        strategy: str | None = None,
+        prefix: str | None = None,
+        suffix: str | None = None,
+        *,
+        condition: Expression | None = None,
+        nulls_equal: bool = False,
+    ) -> DataFrame:
+        """Pairs of rows of this frame and the other whose keys are equal.
+
+        on names keys of both sides, left_on and right_on those of one each; they may be expressions. how: "inner",
+        "left", "right", "outer", "semi" (rows of this frame with a partner), "anti" (those without one), "cross" (every
+        pair, without keys). Null keys match nothing unless nulls_equal; NaN equals NaN. Two keys of one name come out as
+        one column; other columns of the right side whose name is taken get prefix and suffix ("right." in front by
+        default). condition is what else must be true of a pair, over columns under the names they have in the
+        result; with it no key is needed. The order of the result is not specified.
+        """
+        if not isinstance(other, DataFrame):
+            raise _native.GarTypeError(f"join takes a DataFrame, got {type(other).__name__}")
+        if on is not None and (left_on is not None or right_on is not None):
+            raise _native.GarValueError("join takes either on, or left_on and right_on")
+        if (left_on is None) != (right_on is None):
+            raise _native.GarValueError("join: left_on and right_on come together")
+        left = self._columns([on if left_on is None else left_on]) if on is not None or left_on is not None else []
+        right = other._columns([on if right_on is None else right_on]) if left else []
+        if len(left) != len(right):
+            raise _native.GarValueError(
+                f"join: {len(left)} keys of the left side, but {len(right)} of the right one"
+            )
+        return DataFrame._of(
+            self._frame.join(
+                other._frame,
+                left,
+                right,
+                how,
+                nulls_equal,
+                None if condition is None else _as_value(condition),
+                prefix,
+                suffix,
+                strategy,
+            )
+        )
+
     def concat(self, other: DataFrame) -> DataFrame:
         """The rows of this frame, then those of the other; both have the same schema."""
         return concat([self, other])

@@ -388,6 +388,81 @@ enum gar_status gar_frame_concat(struct gar_frame *const *frames, int64_t count,
     return wrap(frames[0], status, plan, out, err);
 }
 
+void gar_join_options_init(struct gar_join_options *options)
+{
+    *options = (struct gar_join_options){.struct_bytes = sizeof *options, .how = "inner"};
+}
+
+static enum gar_status read_join_kind(const char *how, enum gar_join_kind *out, bool *out_cross,
+                                      struct gar_error *err)
+{
+    static const struct {
+        const char *name;
+        enum gar_join_kind kind;
+    } kinds[] = {{"inner", GAR_JOIN_INNER}, {"left", GAR_JOIN_LEFT},  {"right", GAR_JOIN_RIGHT},
+                 {"outer", GAR_JOIN_OUTER}, {"full", GAR_JOIN_OUTER}, {"semi", GAR_JOIN_SEMI},
+                 {"anti", GAR_JOIN_ANTI},   {"cross", GAR_JOIN_INNER}};
+    for (int64_t i = 0; i < GAR_COUNT_OF(kinds); i++) {
+        if (strcmp(kinds[i].name, how) == 0) {
+            *out = kinds[i].kind;
+            *out_cross = strcmp(how, "cross") == 0;
+            return GAR_OK;
+        }
+    }
+    char quoted[64];
+    gar_error_quote(how, (int64_t)strlen(how), quoted, (int64_t)sizeof quoted);
+    return gar_error_set(err, GAR_ERR_VALUE,
+                         "join: how must be inner, left, right, outer, semi, anti or cross, got %s",
+                         quoted);
+}
+
+static enum gar_status check_join(const struct gar_join_options *options, bool is_cross,
+                                  int64_t count, struct gar_error *err)
+{
+    const char *strategy = options->strategy;
+    if (strategy != NULL && strcmp(strategy, "hash") != 0 && strcmp(strategy, "broadcast") != 0) {
+        char quoted[64];
+        gar_error_quote(strategy, (int64_t)strlen(strategy), quoted, (int64_t)sizeof quoted);
+        return gar_error_set(err, GAR_ERR_UNSUPPORTED,
+                             "join: there is no strategy %s; joins go by hash (leave strategy out)",
+                             quoted);
+    }
+    if (is_cross && count > 0) {
+        return gar_error_set(
+            err, GAR_ERR_VALUE,
+            "join: a cross join takes no keys; leave on out, or use how=\"inner\"");
+    }
+    if (!is_cross && count == 0 && options->condition == NULL) {
+        return gar_error_set(err, GAR_ERR_VALUE,
+                             "join: no key is given; name one with on, or use how=\"cross\"");
+    }
+    return GAR_OK;
+}
+
+enum gar_status gar_frame_join(const struct gar_frame *left, const struct gar_frame *right,
+                               struct gar_expr *const *left_keys,
+                               struct gar_expr *const *right_keys, int64_t count,
+                               const struct gar_join_options *options, struct gar_frame **out,
+                               struct gar_error *err)
+{
+    struct gar_join_options full;
+    gar_join_options_init(&full);
+    gar_options_take(&full, sizeof full, options);
+    struct gar_join_spec spec = {.left_keys = left_keys,
+                                 .right_keys = right_keys,
+                                 .key_count = count,
+                                 .nulls_equal = full.nulls_equal,
+                                 .condition = full.condition,
+                                 .prefix = full.prefix,
+                                 .suffix = full.suffix};
+    bool is_cross = false;
+    struct gar_plan *plan = NULL;
+    GAR_TRY(read_join_kind(full.how != NULL ? full.how : "inner", &spec.kind, &is_cross, err));
+    GAR_TRY(check_join(&full, is_cross, count, err));
+    const enum gar_status status = gar_plan_join(left->plan, right->plan, &spec, &plan, err);
+    return wrap(left, status, plan, out, err);
+}
+
 /* ---- looking ---------------------------------------------------------------------------------------------------------- */
 
 int64_t gar_frame_column_count(const struct gar_frame *frame)
