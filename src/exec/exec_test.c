@@ -348,6 +348,44 @@ static struct gar_plan *concat(struct gar_plan *a, struct gar_plan *b)
     return plan;
 }
 
+/* Rows from LEFT_FROM on of the table, joined by k (and by text, for two keys) with rows from RIGHT_FROM on. */
+enum { LEFT_FROM = 0, LEFT_ROWS = 60, RIGHT_FROM = 90, RIGHT_ROWS = 45 };
+
+static struct gar_plan *join(enum gar_join_kind kind, int64_t keys, bool with_condition,
+                             bool is_build_left)
+{
+    struct gar_plan *left = limit(scan(), LEFT_FROM, LEFT_ROWS);
+    struct gar_plan *right = limit(scan(), RIGHT_FROM, RIGHT_ROWS);
+    struct gar_expr *both[2] = {col("k"), col("s")};
+    struct gar_expr *condition = call("less", col("v"), col("right.v"));
+    const struct gar_join_spec spec = {.kind = kind,
+                                       .left_keys = both,
+                                       .right_keys = both,
+                                       .key_count = keys,
+                                       .condition = with_condition ? condition : NULL};
+    struct gar_plan *plan = NULL;
+    struct gar_plan *turned = NULL;
+    struct gar_plan *out = NULL;
+    BUILD(gar_plan_join(left, right, &spec, &plan, &build_err));
+    struct gar_plan *node = plan->kind == GAR_PLAN_JOIN ? plan : plan->inputs[0];
+    struct gar_join_parts parts = gar_plan_join_parts(node);
+    parts.is_build_left = is_build_left;
+    BUILD(gar_plan_join_exact(node->inputs[0], node->inputs[1], &parts, &turned, &build_err));
+    if (node == plan) {
+        out = gar_plan_ref(turned);
+    } else {
+        BUILD(gar_plan_with_inputs(plan, &turned, &out, &build_err));
+    }
+    gar_plan_unref(plan);
+    gar_plan_unref(turned);
+    gar_plan_unref(left);
+    gar_plan_unref(right);
+    gar_expr_unref(both[0]);
+    gar_expr_unref(both[1]);
+    gar_expr_unref(condition);
+    return out;
+}
+
 /* ---- the same on rows ---- */
 
 struct table_rows {
@@ -728,6 +766,104 @@ static void expect_group_of_sort(struct lines *out)
     free(t);
 }
 
+/* ---- joins, by nested loops ---- */
+
+static bool is_pair(const struct row *l, const struct row *r, int64_t keys, bool with_condition)
+{
+    const bool same_k = keys < 1 || (l->k >= 0 && l->k == r->k);
+    const bool same_s = keys < 2 || strcmp(l->s, r->s) == 0;
+    const bool passes = !with_condition || (l->v >= 0 && r->v >= 0 && l->v < r->v);
+    return same_k && same_s && passes;
+}
+
+/* A line of the result; l or r may be missing. Keys of both sides are one column. */
+static void add_pair_line(struct lines *out, const struct row *l, const struct row *r, int64_t keys)
+{
+    char texts[8][48];
+    char number[24];
+    const struct row *both[2] = {l, r};
+    for (int64_t i = 0; i < 2; i++) {
+        const struct row *row = both[i];
+        snprintf(texts[4 * i], 48, "%s", row == NULL ? "null" : number_or_null(row->k, number));
+        snprintf(texts[4 * i + 1], 48, "%s", row == NULL ? "null" : number_or_null(row->v, number));
+        snprintf(texts[4 * i + 2], 48, "%s", row == NULL ? "null" : decimal_text(row->d, number));
+        snprintf(texts[4 * i + 3], 48, "%s", row == NULL ? "null" : row->s);
+    }
+    char line[2 * LINE_BYTES] = "";
+    for (int64_t i = 0; i < 8; i++) {
+        const bool is_merged = (i == 4 && keys >= 1) || (i == 7 && keys >= 2);
+        const bool from_right = l == NULL && ((i == 0 && keys >= 1) || (i == 3 && keys >= 2));
+        if (!is_merged) {
+            const size_t size = strlen(line);
+            snprintf(line + size, sizeof line - size, "%s%s", i > 0 ? "|" : "",
+                     texts[from_right ? i + 4 : i]);
+        }
+    }
+    add_line(out, line);
+}
+
+static void expect_join(struct lines *out, enum gar_join_kind kind, int64_t keys,
+                        bool with_condition)
+{
+    const struct row *left = rows_of_table + LEFT_FROM;
+    const struct row *right = rows_of_table + RIGHT_FROM;
+    const bool is_semi = kind == GAR_JOIN_SEMI || kind == GAR_JOIN_ANTI;
+    bool has_partner[RIGHT_ROWS] = {false};
+    for (int64_t l = 0; l < LEFT_ROWS; l++) {
+        int64_t partners = 0;
+        for (int64_t r = 0; r < RIGHT_ROWS; r++) {
+            if (is_pair(&left[l], &right[r], keys, with_condition)) {
+                partners++;
+                has_partner[r] = true;
+                if (!is_semi) {
+                    add_pair_line(out, &left[l], &right[r], keys);
+                }
+            }
+        }
+        if (is_semi && (partners > 0) == (kind == GAR_JOIN_SEMI)) {
+            add_row_line(out, &left[l]);
+        } else if (partners == 0 && (kind == GAR_JOIN_LEFT || kind == GAR_JOIN_OUTER)) {
+            add_pair_line(out, &left[l], NULL, keys);
+        }
+    }
+    for (int64_t r = 0; r < RIGHT_ROWS; r++) {
+        if (!has_partner[r] && (kind == GAR_JOIN_RIGHT || kind == GAR_JOIN_OUTER)) {
+            add_pair_line(out, NULL, &right[r], keys);
+        }
+    }
+}
+
+#define JOIN_CASE(name, kind, keys, with_condition)     \
+    static struct gar_plan *plan_##name(void)           \
+    {                                                   \
+        return join(kind, keys, with_condition, false); \
+    }                                                   \
+    static struct gar_plan *plan_##name##_swapped(void) \
+    {                                                   \
+        return join(kind, keys, with_condition, true);  \
+    }                                                   \
+    static void expect_##name(struct lines *out)        \
+    {                                                   \
+        expect_join(out, kind, keys, with_condition);   \
+    }
+
+JOIN_CASE(inner_join, GAR_JOIN_INNER, 1, false)
+JOIN_CASE(left_join, GAR_JOIN_LEFT, 2, false)
+JOIN_CASE(right_join, GAR_JOIN_RIGHT, 1, true)
+JOIN_CASE(outer_join, GAR_JOIN_OUTER, 2, false)
+JOIN_CASE(outer_join_if, GAR_JOIN_OUTER, 1, true)
+JOIN_CASE(semi_join, GAR_JOIN_SEMI, 2, false)
+JOIN_CASE(semi_join_if, GAR_JOIN_SEMI, 1, true)
+JOIN_CASE(anti_join, GAR_JOIN_ANTI, 1, true)
+JOIN_CASE(cross_join, GAR_JOIN_INNER, 0, false)
+JOIN_CASE(unequal_join, GAR_JOIN_LEFT, 0, true)
+
+#define JOIN_CASES(name)                                                          \
+    {#name, plan_##name, expect_##name, ORDER_FREE, false},                       \
+    {                                                                             \
+#name " swapped", plan_##name##_swapped, expect_##name, ORDER_FREE, false \
+    }
+
 static const struct test_case cases[] = {
     {"scan", scan, expect_scan, ORDER_KEPT, false},
     {"filter", plan_filter, expect_filter, ORDER_KEPT, false},
@@ -754,6 +890,16 @@ static const struct test_case cases[] = {
     {"concat", plan_concat, expect_concat, ORDER_KEPT, true},
     {"concat_sorted", plan_concat_sorted, expect_concat_sorted, ORDER_KEPT, true},
     {"group_of_sort", plan_group_of_sort, expect_group_of_sort, ORDER_FREE, true},
+    JOIN_CASES(inner_join),
+    JOIN_CASES(left_join),
+    JOIN_CASES(right_join),
+    JOIN_CASES(outer_join),
+    JOIN_CASES(outer_join_if),
+    JOIN_CASES(semi_join),
+    JOIN_CASES(semi_join_if),
+    JOIN_CASES(anti_join),
+    JOIN_CASES(cross_join),
+    JOIN_CASES(unequal_join),
 };
 
 /* ---- running ---- */
