@@ -484,8 +484,6 @@ static enum gar_status fill_join(struct gar_join *join, struct gar_error *err)
 {
     struct gar_plan *plan = join->plan;
     const bool is_left_build = plan->is_build_left;
-    struct gar_expr **left_keys = plan->exprs;
-    struct gar_expr **right_keys = plan->exprs + plan->key_count;
     join->build_schema = gar_schema_ref(plan->inputs[is_left_build ? 0 : 1]->schema);
     join->probe_schema = gar_schema_ref(plan->inputs[is_left_build ? 1 : 0]->schema);
     join->key_count = plan->key_count;
@@ -503,6 +501,8 @@ static enum gar_status fill_join(struct gar_join *join, struct gar_error *err)
         join->outputs[i] = find_column(join, plan->columns[i]);
     }
     if (plan->key_count > 0) {
+        struct gar_expr **left_keys = plan->exprs;
+        struct gar_expr **right_keys = plan->exprs + plan->key_count;
         GAR_TRY(gar_program_new(join->build_schema, is_left_build ? left_keys : right_keys,
                                 plan->key_count, &join->build_program, err));
         GAR_TRY(gar_program_new(join->probe_schema, is_left_build ? right_keys : left_keys,
