@@ -858,10 +858,11 @@ JOIN_CASE(anti_join, GAR_JOIN_ANTI, 1, true)
 JOIN_CASE(cross_join, GAR_JOIN_INNER, 0, false)
 JOIN_CASE(unequal_join, GAR_JOIN_LEFT, 0, true)
 
-#define JOIN_CASES(name)                                                          \
-    {#name, plan_##name, expect_##name, ORDER_FREE, false},                       \
-    {                                                                             \
-#name " swapped", plan_##name##_swapped, expect_##name, ORDER_FREE, false \
+/* Without order the limits below may give other rows. */
+#define JOIN_CASES(name)                                                         \
+    {#name, plan_##name, expect_##name, ORDER_FREE, true},                       \
+    {                                                                            \
+#name " swapped", plan_##name##_swapped, expect_##name, ORDER_FREE, true \
     }
 
 static const struct test_case cases[] = {
