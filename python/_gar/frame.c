@@ -264,9 +264,9 @@ static PyObject *frame_join(PyObject *self, PyObject *args)
     struct gar_frame *out = NULL;
     struct gar_error err;
     gar_join_options_init(&options);
-    if (!PyArg_ParseTuple(args, "O!O!O!spOzzz", state->frame_type, &other, &PyList_Type, &left,
-                          &PyList_Type, &right, &options.how, &nulls_equal, &condition,
-                          &options.prefix, &options.suffix, &options.strategy) ||
+    if (!parse_args(state, args, "O!O!O!spOzzz", state->frame_type, &other, &PyList_Type, &left,
+                    &PyList_Type, &right, &options.how, &nulls_equal, &condition, &options.prefix,
+                    &options.suffix, &options.strategy) ||
         !read_exprs(state, left, &left_keys)) {
         return NULL;
     }

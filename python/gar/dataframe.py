@@ -193,7 +193,7 @@ class DataFrame:
         prefix: str | None = None,
         suffix: str | None = None,
         *,
-        condition: Expression | None = None,
+        condition: Expression | str | None = None,
         nulls_equal: bool = False,
     ) -> DataFrame:
         """Pairs of rows of this frame and the other whose keys are equal.
@@ -211,8 +211,11 @@ class DataFrame:
             raise _native.GarValueError("join takes either on, or left_on and right_on")
         if (left_on is None) != (right_on is None):
             raise _native.GarValueError("join: left_on and right_on come together")
-        left = self._columns([on if left_on is None else left_on]) if on is not None or left_on is not None else []
-        right = other._columns([on if right_on is None else right_on]) if left else []
+        has_keys = on is not None or left_on is not None
+        left = self._columns([on if left_on is None else left_on]) if has_keys else []
+        right = other._columns([on if right_on is None else right_on]) if has_keys else []
+        if isinstance(condition, str):
+            condition = _native.parse(condition, None)
         if len(left) != len(right):
             raise _native.GarValueError(
                 f"join: {len(left)} keys of the left side, but {len(right)} of the right one"
@@ -222,12 +225,12 @@ class DataFrame:
                 other._frame,
                 left,
                 right,
-                how,
-                nulls_equal,
-                None if condition is None else _as_value(condition),
-                prefix,
-                suffix,
-                strategy,
+                _checks.text("how", how),
+                _checks.flag("nulls_equal", nulls_equal),
+                condition,
+                _checks.optional_text("prefix", prefix),
+                _checks.optional_text("suffix", suffix),
+                _checks.optional_text("strategy", strategy),
             )
         )
 

@@ -202,6 +202,7 @@ FRAME = {
     "drop_duplicates": ["a"],
     "drop_null": ["a"],
     "drop_nan": ["f"],
+    "join": ["frame", "a", None, None, "inner", "hash", "p", "s"],
     "concat": ["frame"],
     "union_all": ["frame"],
     "union": ["frame"],

@@ -45,7 +45,12 @@ def tables(left_keys, right_keys, key_type):
 KEYS = {
     "int64": (pa.int64(), st.integers(-3, 6)),
     "wide int64": (pa.int64(), st.sampled_from([-(2**62), -1, 0, 7, 10**6, 2**62])),
-    "text": (pa.string(), st.sampled_from(["", "a", "b", "a text of more than twelve bytes", "a text of more than twelve bytez"])),
+    "text": (
+        pa.string(),
+        st.sampled_from(
+            ["", "a", "b", "a text of more than twelve bytes", "a text of more than twelve bytez"]
+        ),
+    ),
     "date": (pa.date32(), st.dates(min_value=date(2020, 1, 1), max_value=date(2020, 1, 9))),
     "bool": (pa.bool_(), st.booleans()),
     "decimal": (pa.decimal128(30, 2), st.decimals(0, 5, places=2).map(lambda d: d)),
@@ -68,9 +73,7 @@ def test_like_duckdb(name, how, data):
 def test_with_a_condition(how):
     left, right = tables([1, 1, 2, None, 4, 5], [1, 1, 2, 2, None, 9], pa.int64())
     got = rows(
-        gar.from_arrow(left).join(
-            gar.from_arrow(right), on="k", how=how, condition=col("a") < col("b")
-        )
+        gar.from_arrow(left).join(gar.from_arrow(right), on="k", how=how, condition=col("a") < col("b"))
     )
     assert got == by_duckdb(left, right, how, "l.k = r.k and l.a < r.b")
 
@@ -148,11 +151,9 @@ def test_key_types_mix():
     assert joined.schema()["k"].dtype == gar.DataType.int8()
     unsigned = gar.from_arrow(pa.table({"k": pa.array([2, 2**64 - 1], pa.uint64())}))
     assert right.join(unsigned, on="k").to_pydict() == {"k": [2]}
-    decimals = gar.from_arrow(
-        pa.table({"k": pa.array([2, 3], pa.int64()).cast(pa.decimal128(21, 2))})
-    )
+    decimals = gar.from_arrow(pa.table({"k": pa.array([2, 3], pa.int64()).cast(pa.decimal128(21, 2))}))
     assert right.join(decimals, on="k").count_rows() == 1
-    with pytest.raises(TypeError, match="int64.*string|string.*int64"):
+    with pytest.raises(TypeError, match=r"int64.*string|string.*int64"):
         right.join(gar.from_pydict({"k": ["2"]}), on="k")
 
 
