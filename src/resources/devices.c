@@ -16,9 +16,7 @@
 static enum gar_status find_amd(const struct gar_device_search *search,
                                 struct gar_device_list *known, struct gar_device_list *out,
                                 struct gar_error *err);
-static enum gar_status add_change(struct gar_device_environment *out, const char *name, char *value,
-                                  struct gar_error *err);
-static char *join_names(const struct gar_device_list *list, const int32_t *devices, int64_t count);
+static bool add_entry(struct gar_device_environment *out, const char *name, const char *value);
 
 void gar_device_search_init(struct gar_device_search *search)
 {
@@ -83,55 +81,48 @@ enum gar_status gar_device_environment(const struct gar_device_list *list, const
                                        struct gar_error *err)
 {
     memset(out, 0, sizeof *out);
-    enum gar_status status;
+    struct gar_strbuf names = {0};
+    for (int64_t i = 0; i < count; i++) {
+        gar_strbuf_printf(&names, "%s%s", i > 0 ? "," : "", list->devices[devices[i]].name);
+    }
+    bool is_good = !names.failed;
     if (list->is_amd) {
-        char *names = count == 0 ? gar_strdup("-1") : join_names(list, devices, count);
-        status = add_change(out, "HIP_VISIBLE_DEVICES", names, err);
-        if (status == GAR_OK) { /* HIP would read it too */
-            out->changes[out->count++] =
-                (struct gar_environment_change){.name = "CUDA_VISIBLE_DEVICES", .value = NULL};
-        }
+        is_good =
+            is_good &&
+            add_entry(out, "HIP_VISIBLE_DEVICES=", count == 0 ? "-1" : gar_strbuf_text(&names));
+        is_good = is_good && add_entry(out, "CUDA_VISIBLE_DEVICES", ""); /* HIP would read it too */
     } else {
-        status = add_change(out, "CUDA_VISIBLE_DEVICES", join_names(list, devices, count), err);
-        if (status == GAR_OK && count > 0 && list->needs_pci_order) {
-            status = add_change(out, "CUDA_DEVICE_ORDER", gar_strdup("PCI_BUS_ID"), err);
+        is_good = is_good && add_entry(out, "CUDA_VISIBLE_DEVICES=", gar_strbuf_text(&names));
+        if (count > 0 && list->needs_pci_order) {
+            is_good = is_good && add_entry(out, "CUDA_DEVICE_ORDER=", "PCI_BUS_ID");
         }
     }
-    if (status != GAR_OK) {
+    gar_strbuf_destroy(&names);
+    if (!is_good) {
         gar_device_environment_destroy(out);
+        return gar_error_nomem(err, GAR_DEVICE_TEXT_BYTES);
     }
-    return status;
+    return GAR_OK;
 }
 
 void gar_device_environment_destroy(struct gar_device_environment *environment)
 {
     for (int64_t i = 0; i < environment->count; i++) {
-        gar_free(environment->changes[i].value);
+        gar_free(environment->entries[i]);
     }
     memset(environment, 0, sizeof *environment);
 }
 
-/* Takes value, NULL: there was no memory for it. */
-static enum gar_status add_change(struct gar_device_environment *out, const char *name, char *value,
-                                  struct gar_error *err)
+static bool add_entry(struct gar_device_environment *out, const char *name, const char *value)
 {
-    if (value == NULL) {
-        return gar_error_nomem(err, GAR_DEVICE_TEXT_BYTES);
+    struct gar_strbuf entry = {0};
+    gar_strbuf_printf(&entry, "%s%s", name, value);
+    char *text = gar_strbuf_take(&entry);
+    if (text == NULL) {
+        return false;
     }
-    out->changes[out->count++] = (struct gar_environment_change){.name = name, .value = value};
-    return GAR_OK;
-}
-
-static char *join_names(const struct gar_device_list *list, const int32_t *devices, int64_t count)
-{
-    if (count == 0) {
-        return gar_strdup("");
-    }
-    struct gar_strbuf names = {0};
-    for (int64_t i = 0; i < count; i++) {
-        gar_strbuf_printf(&names, "%s%s", i > 0 ? "," : "", list->devices[devices[i]].name);
-    }
-    return gar_strbuf_take(&names);
+    out->entries[out->count++] = text;
+    return true;
 }
 
 /* ---- lists ---------------------------------------------------------------------------------------------------------- */

@@ -69,14 +69,9 @@ GAR_MUST_USE enum gar_status gar_amd_visible_parse(const char *rocr, const char 
                                                    struct gar_device_list *out,
                                                    struct gar_error *err);
 
-/* One variable that a process must be started with. */
-struct gar_environment_change {
-    const char *name;
-    char *value; /* owned; NULL: the variable must be removed */
-};
-enum { GAR_ENVIRONMENT_CHANGES_MAX = 4 };
+/* Variables for a process, as a list that ends with NULL: "NAME=value" to set, "NAME" to remove. */
 struct gar_device_environment {
-    struct gar_environment_change changes[GAR_ENVIRONMENT_CHANGES_MAX];
+    char *entries[4]; /* owned */
     int64_t count;
 };
 /* What shows a process these devices and no others, in this order; count 0: none at all ("" for CUDA, "-1" for HIP, to

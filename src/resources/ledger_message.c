@@ -34,10 +34,10 @@ enum gar_status gar_wants_check(const struct gar_ledger_want *wants, int64_t wan
                 "'%s' asks for %lld actors and at least %lld; a pool has 1 or more",
                 wants[w].holder, (long long)wants[w].count, (long long)wants[w].count_min);
         }
-        if (wants[w].count > GAR_ACTORS_MAX - actors) {
+        if (wants[w].count > GAR_WANTED_MAX - actors) {
             return gar_error_set(err, GAR_ERR_VALUE,
                                  "'%s' asks for %lld actors; all pools of a query have at most %d",
-                                 wants[w].holder, (long long)wants[w].count, (int)GAR_ACTORS_MAX);
+                                 wants[w].holder, (long long)wants[w].count, (int)GAR_WANTED_MAX);
         }
         actors += wants[w].count;
     }

@@ -5,7 +5,7 @@
 
 #include "resources/ledger.h"
 
-enum { GAR_ACTORS_MAX = 65536 }; /* of one acquisition */
+enum { GAR_WANTED_MAX = 65536 }; /* of one acquisition */
 
 struct gar_device_state {
     int64_t free_shares;

@@ -93,8 +93,7 @@ static void test_whole_devices_in_order(void **state)
     struct gar_device_environment environment;
     assert_int_equal(gar_grant_environment(waiter.ticket.grants[1], &environment, NULL), GAR_OK);
     assert_int_equal(environment.count, 1);
-    assert_string_equal(environment.changes[0].name, "CUDA_VISIBLE_DEVICES");
-    assert_string_equal(environment.changes[0].value, "5,6");
+    assert_string_equal(environment.entries[0], "CUDA_VISIBLE_DEVICES=5,6");
     gar_device_environment_destroy(&environment);
     gar_ledger_ticket_destroy(&waiter.ticket);
     expect_all_free(ledger);
