@@ -26,7 +26,7 @@ enum {
 
 struct command_info {
     const char *name;
-    const char *operands;
+    const char *operands; /* NULL: none, no file is read */
     const char *summary;
     const char *details;
     int takes;
@@ -58,6 +58,11 @@ static const struct command_info commands[] = {
     {"explain", "FILE...", "the logical, optimized and physical plan",
      "Prints what a query with these options would do, without running it.\n",
      TAKES_INPUT | TAKES_LIMIT},
+    {"resources", NULL, "CPUs, memory and GPUs that a query may use here",
+     "Prints what this process may use of the machine: CPUs (affinity, quota), memory (container\n"
+     "limits), and GPUs with their memory, as CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and the\n"
+     "driver say. CUDA is not started.\n",
+     TAKES_FORMAT},
 };
 
 struct option_info {
@@ -125,8 +130,9 @@ static void print_help(void)
 
 static void print_command_help(const struct command_info *command)
 {
-    (void)printf("usage: gar %s [OPTIONS] %s\n\n%s\n%s", command->name, command->operands,
-                 command->details, files_text);
+    const bool has_files = command->operands != NULL;
+    (void)printf("usage: gar %s [OPTIONS] %s\n\n%s\n%s", command->name,
+                 has_files ? command->operands : "", command->details, has_files ? files_text : "");
     print_options(command->takes);
 }
 
@@ -356,6 +362,15 @@ static bool check_command(const struct parse *parse, const struct command_info *
                           options[i].name, command->name);
             return false;
         }
+    }
+    if (command->operands == NULL) {
+        if (out->file_count > 0) {
+            (void)fprintf(stderr, "gar: %s takes no file, got '%s'; see gar %s --help\n",
+                          command->name, out->files[0], command->name);
+            return false;
+        }
+        return out->format != OUTPUT_CSV ||
+               usage_error("resources are printed with --format table or json, not", "csv");
     }
     if (out->file_count < (is_convert ? 2 : 1)) {
         (void)fprintf(stderr, "gar: %s needs %s; see gar %s --help\n", command->name,

@@ -13,7 +13,8 @@ enum command_id {
     COMMAND_COUNT,
     COMMAND_DESCRIBE,
     COMMAND_CONVERT,
-    COMMAND_EXPLAIN
+    COMMAND_EXPLAIN,
+    COMMAND_RESOURCES
 };
 
 struct arguments {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command gar. */
+#include <gar/resources.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -143,9 +144,26 @@ static enum gar_status run_explain(const struct context *context, struct gar_err
     return status;
 }
 
+static enum gar_status run_resources(const struct context *context, struct gar_error *err)
+{
+    struct gar_resources *resources = NULL;
+    char *text = NULL;
+    enum gar_status status = gar_resources_read(&resources, err);
+    if (status == GAR_OK) {
+        status =
+            gar_resources_to_text(resources, context->arguments->format == OUTPUT_JSON, &text, err);
+        gar_resources_free(resources);
+    }
+    if (status == GAR_OK && output_write(text, (int64_t)strlen(text), NULL) != 0) {
+        status = GAR_ERR_IO;
+    }
+    gar_text_free(text);
+    return status;
+}
+
 /* In the order of enum command_id. */
 static enum gar_status (*const commands[])(const struct context *context, struct gar_error *err) = {
-    run_schema, run_head, run_count, run_describe, run_convert, run_explain};
+    run_schema, run_head, run_count, run_describe, run_convert, run_explain, run_resources};
 
 static int exit_status(enum gar_status status, const struct gar_error *err)
 {
@@ -171,7 +189,11 @@ static int run(const struct arguments *arguments)
     struct gar_settings settings;
     gar_settings_init(&settings);
     struct context context = {.arguments = arguments};
-    enum gar_status status = input_find_format(arguments, &context.is_csv, &err);
+    enum gar_status status = GAR_OK;
+    if (arguments->command == COMMAND_RESOURCES) { /* no files, no session */
+        return exit_status(run_resources(&context, &err), &err);
+    }
+    status = input_find_format(arguments, &context.is_csv, &err);
     if (status == GAR_OK && !arguments_fit_input(arguments, context.is_csv)) {
         return 2;
     }

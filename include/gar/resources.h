@@ -131,6 +131,11 @@ struct gar_resources {
 GAR_API GAR_MUST_USE enum gar_status gar_resources_read(struct gar_resources **out,
                                                         struct gar_error *err);
 GAR_API void gar_resources_free(struct gar_resources *resources);
+/* As a table for people (CPUs, memory, devices, who holds, who waits) or as one JSON object. Owns: *out is freed with
+ * gar_text_free. Errors: GAR_ERR_NOMEM. */
+GAR_API GAR_MUST_USE enum gar_status gar_resources_to_text(const struct gar_resources *resources,
+                                                           bool as_json, char **out,
+                                                           struct gar_error *err);
 /* Take a device out of use, or back into use, by name. Errors: GAR_ERR_VALUE (no such device), GAR_ERR_NOMEM. */
 GAR_API GAR_MUST_USE enum gar_status gar_resources_set_aside(const char *device, const char *reason,
                                                              struct gar_error *err);

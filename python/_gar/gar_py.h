@@ -247,6 +247,7 @@ PyObject *make_result_type(PyObject *module);
 extern PyMethodDef expression_functions[];
 extern PyMethodDef frame_functions[];
 extern PyMethodDef array_functions[];
+extern PyMethodDef resource_functions[];
 /* A new expression: the argument itself, or a literal of it. NULL with an exception. Caller releases. */
 struct gar_expr *expression_from_object(struct gar_state *state, PyObject *obj);
 /* Moves expr. */

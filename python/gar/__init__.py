@@ -25,6 +25,7 @@ from gar.datatype import DataType, TimeUnit
 from gar.exceptions import GarError
 from gar.expressions import CountMode, Expression, coalesce, col, interval, lit, sql_expr, when
 from gar.io import IOConfig, S3Config, read_csv, read_parquet
+from gar.machine import ResourceRequest, resources, restore_device, set_device_aside
 from gar.recordbatch import RecordBatch
 from gar.running import QueryHandle
 from gar.schema import Field, Schema
@@ -43,6 +44,7 @@ __all__ = [
     "IOConfig",
     "QueryHandle",
     "RecordBatch",
+    "ResourceRequest",
     "S3Config",
     "Schema",
     "Series",
@@ -65,6 +67,9 @@ __all__ = [
     "range",
     "read_csv",
     "read_parquet",
+    "resources",
+    "restore_device",
+    "set_device_aside",
     "set_execution_config",
     "set_planning_config",
     "set_runner_native",
@@ -82,6 +87,7 @@ _SUBMODULES = (
     "expressions",
     "functions",
     "io",
+    "machine",
     "recordbatch",
     "running",
     "schema",

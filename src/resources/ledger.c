@@ -28,6 +28,7 @@ struct gar_grant {
     struct gar_grant *previous;
     struct gar_resource_request request;
     int64_t process_id; /* guarded by the ledger's lock */
+    int64_t forks;      /* the ledger's when it was granted */
     char holder[GAR_HOLDER_TEXT_BYTES];
     int64_t device_count;
     int32_t devices[]; /* constant once granted */
@@ -43,6 +44,7 @@ struct gar_ledger_wait {
     int64_t actor_count; /* grants prepared */
     int32_t *devices;    /* owned; room for the placement */
     uint32_t kinds;
+    int64_t forks;          /* the ledger's when it was queued */
     bool is_pending;        /* guarded by the ledger's lock */
     enum gar_status status; /* once it is not pending */
 };
@@ -52,7 +54,6 @@ struct gar_ledger {
     struct gar_device_list list;
     int64_t cpu_shares;
     int64_t memory_bytes;
-    uint64_t generation;
     struct gar_mutex lock;
     struct {
         struct gar_ledger_state free;
@@ -65,12 +66,16 @@ struct gar_ledger {
         struct gar_ledger_wait *told_first; /* finished, to be told */
         struct gar_ledger_wait *told_last;
         bool is_telling;
+        int64_t forks; /* since the process that made it: grants of another number are not ours */
     } synced GAR_GUARDED;
     int64_t refs; /* atomic */
 };
 
 static struct gar_ledger_view view_locked(const struct gar_ledger *ledger)
     GAR_REQUIRES(ledger->lock);
+static enum gar_status check_fork_locked(const struct gar_ledger *ledger,
+                                         const struct gar_ledger_want *wants, int64_t want_count,
+                                         struct gar_error *err) GAR_REQUIRES(ledger->lock);
 static enum gar_status check_each_locked(const struct gar_ledger *ledger,
                                          const struct gar_ledger_want *wants, int64_t want_count,
                                          struct gar_error *err) GAR_REQUIRES(ledger->lock);
@@ -87,8 +92,11 @@ static void enqueue_locked(struct gar_ledger *ledger, struct gar_ledger_wait *wa
     GAR_REQUIRES(ledger->lock);
 static void finish_locked(struct gar_ledger *ledger, struct gar_ledger_wait *wait,
                           enum gar_status status) GAR_REQUIRES(ledger->lock);
+static void tell_later_locked(struct gar_ledger *ledger, struct gar_ledger_wait *wait,
+                              enum gar_status status) GAR_REQUIRES(ledger->lock);
+static void unlink_grant_locked(struct gar_ledger *ledger, struct gar_grant *grant)
+    GAR_REQUIRES(ledger->lock);
 static void tell(struct gar_ledger *ledger) GAR_EXCLUDES(ledger->lock);
-static enum gar_status check_generation(const struct gar_ledger *ledger, struct gar_error *err);
 static enum gar_status prepare(struct gar_ledger *ledger, const struct gar_ledger_want *wants,
                                int64_t want_count, struct gar_ledger_ticket *ticket,
                                struct gar_error *err);
@@ -129,7 +137,6 @@ enum gar_status gar_ledger_new(const struct gar_ledger_options *options, struct 
     gar_mutex_init(&ledger->lock);
     ledger->cpu_shares = options->cpu_shares;
     ledger->memory_bytes = options->memory_bytes;
-    ledger->generation = gar_fork_generation();
     ledger->refs = 1;
     if (options->devices != NULL) {
         ledger->list = *options->devices;
@@ -205,11 +212,20 @@ static void after_fork_in_parent(void) GAR_NO_TSA
     gar_mutex_unlock(&process_lock);
 }
 
-/* A thread that was telling does not exist here. */
+/* What the parent holds and waits for stays the parent's: here the books begin anew, for CPUs and memory. A thread that
+ * was telling does not exist here. */
 static void after_fork_in_child(void) GAR_NO_TSA
 {
-    if (process_ledger != NULL) {
-        process_ledger->synced.is_telling = false;
+    struct gar_ledger *ledger = process_ledger;
+    if (ledger != NULL) {
+        gar_ledger_state_clear(&ledger->synced.free, ledger->cpu_shares, ledger->memory_bytes);
+        ledger->synced.grants = NULL;
+        ledger->synced.first = NULL;
+        ledger->synced.last = NULL;
+        ledger->synced.told_first = NULL;
+        ledger->synced.told_last = NULL;
+        ledger->synced.is_telling = false;
+        ledger->synced.forks++;
     }
     after_fork_in_parent();
 }
@@ -273,10 +289,12 @@ enum gar_status gar_ledger_acquire(struct gar_ledger *ledger, const struct gar_l
                                    struct gar_error *err)
 {
     assert(ticket->on_done != NULL && ticket->wait == NULL);
-    GAR_TRY(check_generation(ledger, err));
     GAR_TRY(gar_wants_check(wants, want_count, err));
     gar_mutex_lock(&ledger->lock);
-    enum gar_status status = check_each_locked(ledger, wants, want_count, err);
+    enum gar_status status = check_fork_locked(ledger, wants, want_count, err);
+    if (status == GAR_OK) {
+        status = check_each_locked(ledger, wants, want_count, err);
+    }
     gar_mutex_unlock(&ledger->lock);
     if (status == GAR_OK) {
         status = prepare(ledger, wants, want_count, ticket, err); /* sizes are sane now */
@@ -319,8 +337,12 @@ bool gar_ledger_cancel(struct gar_ledger_ticket *ticket)
     if (was_pending) {
         (void)gar_error_set(&ticket->err, GAR_ERR_CANCELLED,
                             "cancelled while it waited for resources");
-        finish_locked(ledger, wait, GAR_ERR_CANCELLED);
-        serve_locked(ledger); /* it may have stood in the way */
+        if (wait->forks != ledger->synced.forks) { /* the parent's: in no queue of ours */
+            tell_later_locked(ledger, wait, GAR_ERR_CANCELLED);
+        } else {
+            finish_locked(ledger, wait, GAR_ERR_CANCELLED);
+            serve_locked(ledger); /* it may have stood in the way */
+        }
     }
     gar_mutex_unlock(&ledger->lock);
     tell(ledger);
@@ -394,16 +416,11 @@ void gar_grant_release(struct gar_grant **grant_slot)
     struct gar_ledger *ledger = grant->ledger;
     GAR_TEST_POINT("ledger-release");
     gar_mutex_lock(&ledger->lock);
-    if (grant->previous != NULL) {
-        grant->previous->next = grant->next;
-    } else {
-        ledger->synced.grants = grant->next;
+    if (grant->forks == ledger->synced.forks) {
+        unlink_grant_locked(ledger, grant);
+        gar_ledger_state_give(&ledger->synced.free, &grant->request, grant->devices);
+        serve_locked(ledger);
     }
-    if (grant->next != NULL) {
-        grant->next->previous = grant->previous;
-    }
-    gar_ledger_state_give(&ledger->synced.free, &grant->request, grant->devices);
-    serve_locked(ledger);
     gar_mutex_unlock(&ledger->lock);
     gar_free(grant);
     tell(ledger);
@@ -535,6 +552,22 @@ static struct gar_ledger_view view_locked(const struct gar_ledger *ledger)
     };
 }
 
+/* Two processes that book the same devices in books of their own would give each twice. */
+static enum gar_status check_fork_locked(const struct gar_ledger *ledger,
+                                         const struct gar_ledger_want *wants, int64_t want_count,
+                                         struct gar_error *err)
+{
+    for (int64_t w = 0; w < want_count; w++) {
+        if (ledger->synced.forks > 0 && gar_request_device_count(&wants[w].request) > 0) {
+            return gar_error_set(err, GAR_ERR_UNSUPPORTED,
+                                 "'%s' asks for a GPU in a forked process, but the GPUs are booked "
+                                 "in its parent; start a new process (spawn) instead",
+                                 wants[w].holder);
+        }
+    }
+    return GAR_OK;
+}
+
 static enum gar_status check_each_locked(const struct gar_ledger *ledger,
                                          const struct gar_ledger_want *wants, int64_t want_count,
                                          struct gar_error *err)
@@ -585,6 +618,7 @@ static bool place_locked(struct gar_ledger *ledger, struct gar_ledger_wait *wait
                        (size_t)grant->device_count * sizeof *grant->devices);
             }
             grant->ledger = gar_ledger_ref(ledger);
+            grant->forks = ledger->synced.forks;
             grant->previous = NULL;
             grant->next = ledger->synced.grants;
             if (grant->next != NULL) {
@@ -595,6 +629,18 @@ static bool place_locked(struct gar_ledger *ledger, struct gar_ledger_wait *wait
         prepared += wait->wants[w].count;
     }
     return true;
+}
+
+static void unlink_grant_locked(struct gar_ledger *ledger, struct gar_grant *grant)
+{
+    if (grant->previous != NULL) {
+        grant->previous->next = grant->next;
+    } else {
+        ledger->synced.grants = grant->next;
+    }
+    if (grant->next != NULL) {
+        grant->next->previous = grant->previous;
+    }
 }
 
 static void serve_locked(struct gar_ledger *ledger)
@@ -643,6 +689,7 @@ static void refuse_impossible_locked(struct gar_ledger *ledger)
 static void enqueue_locked(struct gar_ledger *ledger, struct gar_ledger_wait *wait)
 {
     wait->is_pending = true;
+    wait->forks = ledger->synced.forks;
     wait->next = NULL;
     wait->previous = ledger->synced.last;
     if (wait->previous != NULL) {
@@ -667,6 +714,12 @@ static void finish_locked(struct gar_ledger *ledger, struct gar_ledger_wait *wai
     } else {
         ledger->synced.last = wait->previous;
     }
+    tell_later_locked(ledger, wait, status);
+}
+
+static void tell_later_locked(struct gar_ledger *ledger, struct gar_ledger_wait *wait,
+                              enum gar_status status)
+{
     wait->is_pending = false;
     wait->status = status;
     wait->next = NULL;
@@ -702,16 +755,6 @@ static void tell(struct gar_ledger *ledger)
         ledger->synced.is_telling = false;
     }
     gar_mutex_unlock(&ledger->lock);
-}
-
-static enum gar_status check_generation(const struct gar_ledger *ledger, struct gar_error *err)
-{
-    if (ledger->generation != gar_fork_generation()) {
-        return gar_error_set(err, GAR_ERR_UNSUPPORTED,
-                             "this process was forked after the engine looked for devices, which "
-                             "belong to its parent; start a new process (spawn) instead");
-    }
-    return GAR_OK;
 }
 
 static int64_t count_devices(const struct gar_ledger_want *wants, int64_t want_count)

@@ -78,7 +78,7 @@ struct gar_ledger_ticket {
  * where it is. on_done may acquire, release and destroy the ticket; it must not block.
  * Errors: GAR_ERR_VALUE for what can never be, before anything waits: "Requested 8 GPUs but found only 4 available"
  * (CPUs, bytes of memory, GPU memory alike) for one actor, "Not enough resources available to admit 3 actors: ..." for
- * all together; GAR_ERR_NOMEM; GAR_ERR_UNSUPPORTED in a forked child of the process that made the ledger.
+ * all together; GAR_ERR_NOMEM; GAR_ERR_UNSUPPORTED for GPUs in a forked child (they are booked in its parent)
  * Owns: wants are copied. After every end but GAR_PENDING the caller destroys the ticket. Threads: any; never blocks. */
 GAR_MUST_USE enum gar_status gar_ledger_acquire(struct gar_ledger *ledger,
                                                 const struct gar_ledger_want *wants,

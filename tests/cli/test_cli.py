@@ -277,6 +277,25 @@ def test_help_and_version():
 COMMANDS = ["schema", "head", "count", "describe", "convert", "explain"]
 
 
+def test_resources():
+    """Reads no file, starts no engine."""
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    out, err = gar("resources", env=environment)
+    assert err == ""
+    assert out.startswith("CPUs free")
+    seen = json.loads(gar("resources", "--format", "json", env=environment)[0])
+    assert seen["num_cpus"] >= 1
+    assert seen["memory_bytes"] > 0
+    assert seen["holders"] == []
+    assert "table or json" in gar("resources", "--format", "csv", status=2)[1]
+    assert "takes no file" in gar("resources", PEOPLE, status=2)[1]
+    assert "does not take --limit" in gar("resources", "--limit", "1", status=2)[1]
+    text = gar("resources", "--help")[0]
+    assert text.startswith("usage: gar resources [OPTIONS]")
+    assert "FILE" not in text
+    assert "resources" in gar("--help")[0]
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_has_its_help(command):
     text, err = gar(command, "--help")
