@@ -153,7 +153,7 @@ class Holder(NamedTuple):
 
     name: str
     process_id: int  # 0: none
-    count: int  # actors asked for together; 1 for who holds
+    actors: int  # asked for together; 1 for who holds
     request: ResourceRequest
     devices: tuple[str, ...]
 
@@ -179,9 +179,7 @@ def _holder(entry: dict[str, Any]) -> Holder:
     request = ResourceRequest(
         entry["num_cpus"], entry["num_gpus"], entry["memory_bytes"], entry["gpu_memory_bytes"]
     )
-    return Holder(
-        entry["name"], entry["process_id"], entry["count"], request, tuple(entry["devices"])
-    )
+    return Holder(entry["name"], entry["process_id"], entry["count"], request, tuple(entry["devices"]))
 
 
 def resources() -> Resources:

@@ -49,7 +49,13 @@ def test_illegal_amounts(arguments, text):
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"num_gpus": "1"}, {"num_cpus": True}, {"memory_bytes": 1.5}, {"memory_bytes": True}, {"gpu_memory": []}],
+    [
+        {"num_gpus": "1"},
+        {"num_cpus": True},
+        {"memory_bytes": 1.5},
+        {"memory_bytes": True},
+        {"gpu_memory": []},
+    ],
 )
 def test_wrong_types(arguments):
     with pytest.raises(GarTypeError, match=next(iter(arguments))):
@@ -97,9 +103,9 @@ def test_arithmetic():
     assert half.with_gpu_memory("1KiB").gpu_memory_bytes == 1024
     # The check is made where the sum is written.
     three_quarters = ResourceRequest(num_gpus=0.75)
-    with pytest.raises(GarValueError, match="greater than 1 must be an integer, got 1.5"):
+    with pytest.raises(GarValueError, match=r"greater than 1 must be an integer, got 1\.5"):
         three_quarters + three_quarters
-    with pytest.raises(GarValueError, match="greater than 1 must be an integer, got 1.5"):
+    with pytest.raises(GarValueError, match=r"greater than 1 must be an integer, got 1\.5"):
         half * 3
     with pytest.raises(GarValueError, match="greater than 1"):
         half.with_num_gpus(1.5)
