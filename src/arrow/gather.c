@@ -6,6 +6,7 @@
 
 #include "arrow/column_priv.h"
 #include "base/alloc.h"
+#include "base/stop.h"
 
 /* No data buffer is longer: offsets in views are int32_t. */
 #define DATA_BYTES_MAX INT64_C(0x7fffffff)
@@ -440,6 +441,7 @@ static enum gar_status concat_codes(struct gar_column *const *columns, int64_t c
     GAR_TRY(add_buffers(to, (int32_t)sizeof(uint32_t), false, with_validity, memory, err));
     int64_t at = 0;
     for (int64_t k = 0; k < count; k++) {
+        GAR_TRY(gar_stop_check(err));
         const int64_t rows = columns[k]->length;
         uint32_t *codes = gar_column_values_mut(to);
         if (rows > 0) {
@@ -461,6 +463,7 @@ static enum gar_status concat_flat(struct gar_column *const *columns, int64_t co
                         with_validity && to->type.id != GAR_NULL, memory, err));
     int64_t at = 0;
     for (int64_t k = 0; k < count; k++) {
+        GAR_TRY(gar_stop_check(err));
         write_rows(columns[k], to, at);
         at += columns[k]->length;
     }

@@ -5,10 +5,12 @@
 
 #include "arrow/gather.h"
 #include "base/alloc.h"
+#include "base/stop.h"
 #include "kernels/word_index.h"
 
 enum {
     FIRST_SLOTS = 64,
+    STOP_STEPS = 1 << 16,
     GROW_FAST_BELOW = 1 << 18,     /* groups */
     PREFETCH_FROM_BYTES = 1 << 18, /* smaller tables lie in L2 anyway */
     CODES_MAX = 1 << 16,     /* entries of a dictionary that one batch may make us map, at least */
@@ -94,10 +96,14 @@ int64_t gar_group_table_count(const struct gar_group_table *table)
 
 /* Fill larger slots from the old ones in their order: a slot's new place is its old one or a
  * multiple of the old size further, so that memory is written in a few streams. */
-static void refill_rows(const struct gar_group_table *table, uint64_t *slots, uint64_t mask)
+static enum gar_status refill_rows(const struct gar_group_table *table, uint64_t *slots,
+                                   uint64_t mask, struct gar_error *err)
 {
     const uint64_t *old = (const uint64_t *)(const void *)table->slots->data;
     for (int64_t i = 0; i <= table->slot_mask; i++) {
+        if (i % STOP_STEPS == 0) {
+            GAR_TRY(gar_stop_check(err));
+        }
         if (old[i] == 0) {
             continue;
         }
@@ -107,6 +113,7 @@ static void refill_rows(const struct gar_group_table *table, uint64_t *slots, ui
         }
         slots[at] = old[i];
     }
+    return GAR_OK;
 }
 
 /* Room for `more` rows at a load of at most 2/3. */
@@ -125,7 +132,12 @@ static enum gar_status make_room(struct gar_group_table *table, int64_t more, st
     struct gar_buffer *fresh = NULL;
     GAR_TRY(gar_buffer_new_zeroed(table->memory, slots * (int64_t)sizeof(uint64_t), &fresh, err));
     if (table->slots != NULL) {
-        refill_rows(table, (uint64_t *)(void *)fresh->data, (uint64_t)slots - 1);
+        const enum gar_status status =
+            refill_rows(table, (uint64_t *)(void *)fresh->data, (uint64_t)slots - 1, err);
+        if (status < 0) {
+            gar_buffer_unref(fresh);
+            return status;
+        }
     }
     gar_buffer_unref(table->slots);
     table->slots = fresh;

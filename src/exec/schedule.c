@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/stop.h"
 #include "exec/exec_priv.h"
 #include "os/clock.h"
 #include "runtime/trace.h"
@@ -144,7 +145,7 @@ static void run_item(struct gar_job *job, int32_t worker)
     (void)gar_meter_leave(&job->meter, sink->op);
 }
 
-void gar_job_run(struct gar_job *job, int32_t worker)
+static void run_kind(struct gar_job *job, int32_t worker)
 {
     struct gar_profile *profile = job->query->profile;
     switch (job->kind) {
@@ -172,6 +173,19 @@ void gar_job_run(struct gar_job *job, int32_t worker)
         gar_meter_end_call(&job->meter);
         trace_job(job);
         break;
+    }
+}
+
+/* Loops deep inside stop when the query is cancelled; they do not know why. */
+void gar_job_run(struct gar_job *job, int32_t worker)
+{
+    const struct gar_cancel *cancel = job->query->cancel;
+    const int32_t *before = gar_stop_word;
+    gar_stop_word = &cancel->reason;
+    run_kind(job, worker);
+    gar_stop_word = before;
+    if (job->status == GAR_ERR_CANCELLED && gar_cancel_requested(cancel)) {
+        job->status = gar_cancel_status(cancel, &job->error);
     }
 }
 

@@ -8,6 +8,7 @@
  * moves no entries. Nothing holds a pointer. */
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "base/stop.h"
 #include "kernels/aggregate_priv.h"
 #include "kernels/hash_rows.h"
 #include "kernels/word_index.h"
@@ -36,7 +37,7 @@ struct candidate {
     const uint8_t *far; /* bytes of a long text, else NULL */
 };
 
-enum { FIRST_SLOTS = 64 };
+enum { FIRST_SLOTS = 64, STOP_STEPS = 1 << 12 };
 
 static enum gar_status distinct_resize(struct gar_aggregate *head, int64_t groups,
                                        struct gar_error *err)
@@ -98,6 +99,14 @@ static enum gar_status rebuild_slots(struct distinct_state *state, int64_t slots
             at = (at + 1) & mask;
         }
         table[at] = (uint32_t)(i + 1);
+        if (i % STOP_STEPS == 0 && gar_stop_requested()) {
+            break;
+        }
+    }
+    const enum gar_status status = gar_stop_check(err);
+    if (status < 0) { /* half filled: the old ones stay */
+        gar_buffer_unref(fresh);
+        return status;
     }
     gar_buffer_unref(state->slots);
     state->slots = fresh;
@@ -262,7 +271,10 @@ static enum gar_status distinct_combine(struct gar_aggregate *head,
         (const struct distinct_entry *)(const void *)from->entries->data;
     for (int64_t i = 0; i < from->entry_count && status >= 0; i++) {
         const uint32_t group = map[entries[i].group];
-        if (group == UINT32_MAX) {
+        if (i % STOP_STEPS == 0) {
+            status = gar_stop_check(err);
+        }
+        if (group == UINT32_MAX || status < 0) {
             continue;
         }
         struct candidate c = {{entries[i].key[0], entries[i].key[1]}, NULL};
@@ -370,6 +382,7 @@ static enum gar_status add_words(struct word_state *state, const uint64_t *words
 {
     uint32_t numbers[GAR_WORD_INDEX_STEP];
     uint64_t pairs[GAR_WORD_INDEX_STEP];
+    GAR_TRY(gar_stop_check(err));
     if (groups != NULL) {
         GAR_TRY(begin_pairs(state, err));
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/stop.h"
 
 enum {
     INSERTION_MAX = 24,
@@ -112,6 +113,9 @@ static void sort_range(struct gar_sort_entry *entries, struct gar_sort_entry *sc
         if (to_scratch && count > 0) {
             memcpy(scratch, entries, (size_t)count * sizeof *entries);
         }
+        return;
+    }
+    if (count > SPLIT_ABOVE && gar_stop_requested()) {
         return;
     }
     if (count <= SPLIT_ABOVE || depth >= DEPTH_MAX) {

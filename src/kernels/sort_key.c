@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/int128.h"
+#include "base/stop.h"
 
 enum {
     TEXT_COUNT_BITS = 4,
@@ -507,23 +508,16 @@ static void compare_sort(const struct gar_sorter *sorter, int64_t column,
 
 /* ---- sorting ---- */
 
-struct job {
-    const struct gar_sorter *sorter;
-    bool (*cancelled)(void *context);
-    void *context;
-};
-
-static void sort_level(const struct job *job, struct gar_sort_entry *entries,
+static void sort_level(const struct gar_sorter *sorter, struct gar_sort_entry *entries,
                        struct gar_sort_entry *scratch, int64_t count, int64_t level,
                        int64_t text_offset, int32_t depth);
 
 /* Rows [0, count) are equal in their keys of `level` (from text_offset on, when > 0): sort them by
  * what follows. */
-static void sort_tie(const struct job *job, struct gar_sort_entry *entries,
+static void sort_tie(const struct gar_sorter *sorter, struct gar_sort_entry *entries,
                      struct gar_sort_entry *scratch, int64_t count, int64_t level,
                      int64_t text_offset, int32_t depth)
 {
-    const struct gar_sorter *sorter = job->sorter;
     const struct level *l = &sorter->levels[level];
     int64_t next_level = level + 1;
     int64_t next_offset = 0;
@@ -554,18 +548,15 @@ static void sort_tie(const struct job *job, struct gar_sort_entry *entries,
             entries[i].key = text_bits(c, entries[i].row, next_offset, TEXT_BYTES);
         }
     }
-    sort_level(job, entries, scratch, count, next_level, next_offset, depth + 1);
+    sort_level(sorter, entries, scratch, count, next_level, next_offset, depth + 1);
 }
 
-static void sort_level(const struct job *job, struct gar_sort_entry *entries,
+static void sort_level(const struct gar_sorter *sorter, struct gar_sort_entry *entries,
                        struct gar_sort_entry *scratch, int64_t count, int64_t level,
                        int64_t text_offset, int32_t depth)
 {
-    if (job->cancelled != NULL && job->cancelled(job->context)) {
-        return;
-    }
     gar_radix_sort(entries, scratch, count);
-    if (level + 1 >= job->sorter->level_count && job->sorter->levels[level].text < 0) {
+    if (level + 1 >= sorter->level_count && sorter->levels[level].text < 0) {
         return;
     }
     int64_t start = 0;
@@ -574,17 +565,19 @@ static void sort_level(const struct job *job, struct gar_sort_entry *entries,
         while (end < count && entries[end].key == entries[start].key) {
             end++;
         }
+        if (gar_stop_requested()) {
+            return;
+        }
         if (end - start > 1) {
-            sort_tie(job, entries + start, scratch + start, end - start, level, text_offset, depth);
+            sort_tie(sorter, entries + start, scratch + start, end - start, level, text_offset,
+                     depth);
         }
         start = end;
     }
 }
 
 void gar_sorter_sort(const struct gar_sorter *sorter, struct gar_sort_entry *entries,
-                     struct gar_sort_entry *scratch, int64_t count,
-                     bool (*cancelled)(void *context), void *context)
+                     struct gar_sort_entry *scratch, int64_t count)
 {
-    const struct job job = {sorter, cancelled, context};
-    sort_level(&job, entries, scratch, count, 0, 0, 0);
+    sort_level(sorter, entries, scratch, count, 0, 0, 0);
 }

@@ -36,12 +36,9 @@ void gar_sorter_free(struct gar_sorter *sorter);
 void gar_sorter_fill(const struct gar_sorter *sorter, int64_t first, int64_t count,
                      struct gar_sort_entry *out);
 /* Sort entries that fill made (any subset, in row order), equal rows in the order they come.
- * scratch: count entries.
- * cancelled (may be NULL) is asked now and then; true ends the work early with the order
- * undefined. Threads: any number. */
+ * scratch: count entries. Ends early, in no order, when the task shall stop (base/stop.h): look again. Threads: any number. */
 void gar_sorter_sort(const struct gar_sorter *sorter, struct gar_sort_entry *entries,
-                     struct gar_sort_entry *scratch, int64_t count,
-                     bool (*cancelled)(void *context), void *context);
+                     struct gar_sort_entry *scratch, int64_t count);
 /* Rows [0, rows) of the key's column that do not come after row `bound_row` of `bound` (a column of the
  * same type) go to out, ascending; returns how many. Threads: any. */
 int64_t gar_sort_not_after(const struct gar_sort_column *key, int64_t rows,

@@ -133,7 +133,7 @@ static void check_sort(const struct gar_sort_column *columns, int64_t count, int
     const int64_t half = rows / 2;
     gar_sorter_fill(sorter, 0, half, entries);
     gar_sorter_fill(sorter, half, rows - half, entries + half);
-    gar_sorter_sort(sorter, entries, scratch, rows, NULL, NULL);
+    gar_sorter_sort(sorter, entries, scratch, rows);
     for (int64_t i = 1; i < rows; i++) {
         const int32_t order = expected_order(columns, count, entries[i - 1].row, entries[i].row);
         const int32_t ours = gar_sorter_compare(sorter, entries[i - 1].row, entries[i].row);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/stop.h"
 #include "kernels/hash_rows.h"
 
 enum {
@@ -13,6 +14,7 @@ enum {
     PREFETCH_FROM_BYTES = 1 << 18, /* smaller tables lie in L2 anyway */
     CELLS_ALWAYS = 4096,           /* a range so small is always an array */
     CELLS_PER_NUMBER = 16,
+    STOP_STEPS = 1 << 16,
 };
 
 struct slot {
@@ -92,6 +94,9 @@ static enum gar_status make_table(struct gar_word_index *index, int64_t want, st
             if (old[i].number != 0) {
                 insert_slot(to, mask, old[i]);
             }
+            if (i % STOP_STEPS == 0 && gar_stop_requested()) {
+                break;
+            }
         }
     } else {
         for (int64_t n = 0; n < index->count; n++) {
@@ -100,7 +105,15 @@ static enum gar_status make_table(struct gar_word_index *index, int64_t want, st
                 const struct slot slot = {key, (uint32_t)n + 1, gar_key_hash_word(key)};
                 insert_slot(to, mask, slot);
             }
+            if (n % STOP_STEPS == 0 && gar_stop_requested()) {
+                break;
+            }
         }
+    }
+    const enum gar_status status = gar_stop_check(err);
+    if (status < 0) { /* half filled: the old one stays */
+        gar_buffer_unref(fresh);
+        return status;
     }
     gar_buffer_unref(index->table);
     index->table = fresh;
@@ -188,6 +201,14 @@ static enum gar_status make_array(struct gar_word_index *index, struct gar_error
         if (n != index->null_number) {
             to[words_of(index)[n] - base] = (uint32_t)n + 1;
         }
+        if (n % STOP_STEPS == 0 && gar_stop_requested()) {
+            break;
+        }
+    }
+    const enum gar_status status = gar_stop_check(err);
+    if (status < 0) { /* half filled: the old one stays */
+        gar_buffer_unref(fresh);
+        return status;
     }
     gar_buffer_unref(index->table);
     index->table = fresh;

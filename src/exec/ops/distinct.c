@@ -8,12 +8,12 @@
  *
  * Memory: keys and kept rows of every worker; once more all kept rows while they are joined.
  * Order: kept. */
-#include <stdlib.h>
-
 #include "arrow/gather.h"
 #include "base/alloc.h"
+#include "base/stop.h"
 #include "exec/group_table.h"
 #include "exec/ops/ops.h"
+#include "kernels/radix_sort.h"
 
 enum { RESULT_ROWS = 1 << 16, KEEP_ROWS = 1024 };
 
@@ -220,11 +220,26 @@ static enum gar_status absorb_worker(struct distinct *op, struct gar_group_table
     return GAR_OK;
 }
 
-static int compare_found(const void *a, const void *b)
+/* By place, by a sort that can be stopped. */
+static enum gar_status sort_found(struct distinct *op, struct found *found, int64_t count,
+                                  struct gar_error *err)
 {
-    const uint64_t x = ((const struct found *)a)->place;
-    const uint64_t y = ((const struct found *)b)->place;
-    return (x > y) - (x < y);
+    struct gar_buffer *scratch = NULL;
+    GAR_TRY(gar_buffer_new(op->base.memory, 2 * count * (int64_t)sizeof(struct gar_sort_entry),
+                           &scratch, err));
+    struct gar_sort_entry *entries = (struct gar_sort_entry *)(void *)scratch->data;
+    for (int64_t i = 0; i < count; i++) {
+        entries[i] = (struct gar_sort_entry){.key = found[i].place,
+                                             .row = (uint32_t)found[i].row,
+                                             .more = (uint32_t)(found[i].row >> 32)};
+    }
+    gar_radix_sort(entries, entries + count, count);
+    for (int64_t i = 0; i < count; i++) {
+        found[i] = (struct found){entries[i].key,
+                                  (int64_t)(((uint64_t)entries[i].more << 32) | entries[i].row)};
+    }
+    gar_buffer_unref(scratch);
+    return gar_stop_check(err);
 }
 
 /* All kept rows of all workers as one batch. */
@@ -284,10 +299,13 @@ static enum gar_status put_result(struct distinct *op, struct found *found, int6
 {
     struct gar_batch *all = NULL;
     GAR_TRY(concat_kept(op, &all, err));
-    qsort(found, (size_t)count, sizeof *found, compare_found);
-    enum gar_status status = GAR_OK;
+    enum gar_status status = sort_found(op, found, count, err);
     for (int64_t at = 0; at < count && status >= 0; at += RESULT_ROWS) {
         struct gar_batch *piece = NULL;
+        status = gar_stop_check(err);
+        if (status < 0) {
+            break;
+        }
         status =
             gather_found(op, all, found + at, gar_min_i64(count - at, RESULT_ROWS), &piece, err);
         if (status >= 0) {

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/stop.h"
 #include "exec/group_table.h"
 #include "exec/ops/ops.h"
 #include "kernels/aggregate.h"
@@ -23,6 +24,7 @@ enum {
     PARTITION_BITS_MIN = 3,
     PART_ROWS = 1 << 16, /* rows of one unit of the result */
     JOIN_ALONE_WORKERS = 2,
+    STOP_STEPS = 1 << 16,
     DENSE_TENTHS = 7, /* a selection of so many tenths of the rows is not gathered */
 };
 
@@ -390,6 +392,9 @@ static enum gar_status list_by_partition(struct group_by *op, struct worker *w,
         return gar_error_nomem(err, count * (int64_t)sizeof(uint32_t));
     }
     for (int64_t g = 0; g < count; g++) {
+        if (g % STOP_STEPS == 0) {
+            GAR_TRY(gar_stop_check(err));
+        }
         w->starts[gar_group_table_partition(w->groups.table, g, op->partition_bits) + 1]++;
     }
     for (int64_t p = 0; p < parts; p++) {
@@ -398,6 +403,9 @@ static enum gar_status list_by_partition(struct group_by *op, struct worker *w,
     int64_t next[1 << PARTITION_BITS_MAX];
     memcpy(next, w->starts, (size_t)parts * sizeof next[0]);
     for (int64_t g = 0; g < count; g++) {
+        if (g % STOP_STEPS == 0) {
+            GAR_TRY(gar_stop_check(err));
+        }
         w->listed[next[gar_group_table_partition(w->groups.table, g, op->partition_bits)]++] =
             (uint32_t)g;
     }

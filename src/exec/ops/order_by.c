@@ -17,6 +17,7 @@
 
 #include "arrow/gather.h"
 #include "base/alloc.h"
+#include "base/stop.h"
 #include "exec/ops/ops.h"
 #include "kernels/sort_key.h"
 
@@ -194,11 +195,6 @@ static enum gar_status make_sorter(const struct order_by *op, struct gar_column 
     return status;
 }
 
-static bool is_cancelled(void *context)
-{
-    return gar_cancel_requested((const struct gar_cancel *)context);
-}
-
 /* ---- a limit: cutting what a worker holds ---- */
 
 /* The first `take` rows of sorted entries as one kept batch. */
@@ -244,8 +240,8 @@ static enum gar_status sort_columns(struct order_by *op, struct gar_column *cons
     if (status >= 0) {
         struct gar_sort_entry *entries = (struct gar_sort_entry *)(void *)(*out_entries)->data;
         gar_sorter_fill(sorter, 0, rows, entries);
-        gar_sorter_sort(sorter, entries, (struct gar_sort_entry *)(void *)scratch->data, rows,
-                        is_cancelled, op->query->cancel);
+        gar_sorter_sort(sorter, entries, (struct gar_sort_entry *)(void *)scratch->data, rows);
+        status = gar_stop_check(err); /* then they are not sorted */
     }
     gar_buffer_unref(scratch);
     gar_sorter_free(sorter);
@@ -578,9 +574,8 @@ static void sort_group(struct order_by *op, int64_t group)
     for (int64_t b = 0; b < (int64_t)1 << op->bucket_bits; b++) {
         const int64_t first = op->buckets[b];
         const int64_t count = op->buckets[b + 1] - first;
-        if (count > 1 && first >= from && first < to && !gar_cancel_requested(op->query->cancel)) {
-            gar_sorter_sort(op->sorter, entries + first, scratch + first, count, is_cancelled,
-                            op->query->cancel);
+        if (count > 1 && first >= from && first < to && !gar_stop_requested()) {
+            gar_sorter_sort(op->sorter, entries + first, scratch + first, count);
         }
     }
 }
