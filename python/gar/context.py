@@ -88,7 +88,7 @@ def preview_rows() -> int:
 def set_execution_config(config: Any = None, **settings: Any) -> None:
     """Change settings of queries that start from now on.
 
-    default_morsel_size: rows a batch has at most. maintain_order: keep the order of rows (default True).
+    default_morsel_size: rows a batch has at most. maintain_order: keep the order of rows (default True); a sort gives its order in any case.
     num_preview_rows: rows that repr shows. memory_limit_bytes, num_threads, io_threads, enable_inline: see
     gar_settings in gar.h. Other names of Daft's settings are accepted; they steer parts that this engine
     does not have and change no result.

@@ -876,8 +876,8 @@ static const struct test_case cases[] = {
     {"offset_beyond", plan_offset_beyond, expect_offset_beyond, ORDER_KEPT, false},
     {"limit_of_limit", plan_limit_of_limit, expect_limit_of_limit, ORDER_KEPT, true},
     {"filter_of_limit", plan_filter_of_limit, expect_filter_of_limit, ORDER_KEPT, true},
-    {"sort", plan_sort, expect_sort, ORDER_KEPT, false},
-    {"top", plan_top, expect_top, ORDER_KEPT, false},
+    {"sort", plan_sort, expect_sort, ORDER_ALWAYS, false},
+    {"top", plan_top, expect_top, ORDER_ALWAYS, false},
     {"sort_of_limit", plan_sort_of_limit, expect_sort_of_limit, ORDER_KEPT, true},
     {"group", plan_group, expect_group, ORDER_FREE, false},
     {"group_filtered", plan_group_filtered, expect_group_filtered, ORDER_FREE, false},
@@ -962,7 +962,7 @@ static void check_case(const struct test_case *c, const struct gar_plan *plan,
     for (int64_t i = 0; i < want->count; i++) {
         add_line(&expected, want->text[i]);
     }
-    if (c->order == ORDER_FREE || !options->maintain_order) {
+    if (c->order == ORDER_FREE || (c->order == ORDER_KEPT && !options->maintain_order)) {
         if (got.count > 0) {
             qsort(got.text, (size_t)got.count, LINE_BYTES, compare_lines);
         }
@@ -1117,6 +1117,34 @@ static void test_early_stop(void **context)
     settle();
 }
 
+/* A sort gives its order also when that of the input need not be kept. */
+static void test_sort_without_order(void **context)
+{
+    (void)context;
+    enum { MANY = 400000 };
+    struct gar_scan_provider *range = NULL;
+    struct gar_plan *plan = NULL;
+    assert_int_equal(gar_range_provider_new("i", 0, MANY, 1, &range, NULL), GAR_OK);
+    assert_int_equal(gar_plan_scan(range, &plan, NULL), GAR_OK);
+    struct gar_plan *sorted = limit(sort(plan, "i", true, false, "i", -1), 3, -1);
+    const struct gar_exec_options options = options_of(2, 10000, false, false);
+    struct gar_stream *stream = NULL;
+    assert_int_equal(gar_exec_start(sorted, &options, &stream, NULL), GAR_OK);
+    int64_t want = MANY - 4;
+    for (struct gar_batch *batch = NULL; gar_stream_next(stream, NULL, &batch, NULL) == GAR_OK;) {
+        for (int64_t i = 0; i < batch->rows; i++) {
+            assert_int_equal(((const int64_t *)batch->columns[0]->values)[i], want);
+            want--;
+        }
+        gar_batch_unref(batch);
+    }
+    assert_int_equal(want, -1);
+    gar_stream_free(stream);
+    gar_plan_unref(sorted);
+    gar_scan_provider_unref(range);
+    settle();
+}
+
 static void test_explain(void **context)
 {
     (void)context;
@@ -1142,6 +1170,7 @@ int main(void)
         cmocka_unit_test(test_all_operators),       cmocka_unit_test(test_equal_hashes),
         cmocka_unit_test(test_allocation_failures), cmocka_unit_test(test_stopping),
         cmocka_unit_test(test_early_stop),          cmocka_unit_test(test_explain),
+        cmocka_unit_test(test_sort_without_order),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

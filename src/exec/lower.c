@@ -17,6 +17,7 @@ struct chain {
     int64_t count;
     int64_t capacity;
     struct gar_row_range range;
+    bool is_sorted; /* rows come in the order of a sort, which is always kept */
 };
 
 static const struct gar_row_range all_rows = {.skip = 0, .take = -1};
@@ -91,7 +92,7 @@ static enum gar_status end_chain(struct gar_query *query, const struct chain *ch
     pipeline->branch_count = chain->count;
     pipeline->sink = sink;
     pipeline->range = chain->range;
-    pipeline->is_ordered = query->is_ordered;
+    pipeline->is_ordered = query->is_ordered || chain->is_sorted;
     *query->tail = pipeline;
     query->tail = &pipeline->next;
     *query->all_tail = pipeline;
@@ -110,7 +111,10 @@ static enum gar_status cut_chain(struct gar_query *query, struct chain *chain,
     struct gar_source *source = NULL;
     GAR_TRY(gar_collect_sink_new(query, &sink, &source, err));
     GAR_TRY(end_chain(query, chain, sink, err));
-    return new_chain(query, source, chain, err);
+    const bool is_sorted = chain->is_sorted;
+    GAR_TRY(new_chain(query, source, chain, err));
+    chain->is_sorted = is_sorted;
+    return GAR_OK;
 }
 
 /* ---- scans ---- */
@@ -362,7 +366,10 @@ static enum gar_status lower(struct gar_query *query, const struct gar_plan *pla
     case GAR_PLAN_PROJECT: return lower_project(query, plan, chain, err);
     case GAR_PLAN_FILTER: return lower_filter(query, plan, chain, err);
     case GAR_PLAN_LIMIT: narrow(&chain->range, plan->offset, plan->limit); return GAR_OK;
-    case GAR_PLAN_SORT: return lower_breaker(query, plan, gar_order_by_new, chain, err);
+    case GAR_PLAN_SORT:
+        GAR_TRY(lower_breaker(query, plan, gar_order_by_new, chain, err));
+        chain->is_sorted = true;
+        return GAR_OK;
     case GAR_PLAN_AGGREGATE: return lower_breaker(query, plan, gar_group_by_new, chain, err);
     case GAR_PLAN_DISTINCT: return lower_breaker(query, plan, gar_distinct_new, chain, err);
     case GAR_PLAN_JOIN: return lower_join(query, plan, is_dry, chain, err);

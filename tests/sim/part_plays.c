@@ -305,6 +305,11 @@ static bool push(struct pipe *pipe, struct gar_batch *batch)
         if (status == GAR_OK) {
             return true;
         }
+        if (status == GAR_ERR_NOMEM && pipe->play->has_refused_memory) {
+            pipe->end = END_ERROR;
+            gar_batch_unref(batch);
+            return false;
+        }
         SIM_CHECK(status == GAR_PENDING || status == GAR_ERR_CANCELLED, "a push said %s",
                   gar_status_text(status));
         pipe->is_refused = status == GAR_ERR_CANCELLED;

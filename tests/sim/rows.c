@@ -493,7 +493,6 @@ static struct gar_plan *draw_sort(struct drawer *drawer, struct gar_plan *input,
     if (limit >= 0) {
         apply_limit(out, 0, limit);
     }
-    weaken(out, drawer->is_ordered ? SIM_ORDERED : SIM_BAG);
     return plan_sort(input, order, limit);
 }
 
