@@ -134,6 +134,7 @@ static enum gar_status start_query(struct gar_result *result, const struct gar_p
         .morsel_rows = settings.morsel_rows,
         .maintain_order = settings.maintain_order,
         .allow_inline = settings.enable_inline && run->mode == GAR_RUN_ON_DEMAND,
+        .is_greedy = !is_flat, /* a frame is made of all of it */
         .flat_result = is_flat,
         .stream_batches = run->mode == GAR_RUN_TO_END ? INT64_MAX : 0,
         .stream_bytes = run->mode == GAR_RUN_TO_END ? INT64_MAX : 0,

@@ -17,6 +17,8 @@ enum {
     PAIR_ENTRIES_MAX = 1024, /* entries of a dictionary in a key of several columns */
     PAIR_CELLS_MAX = 1 << 16,
     PAIR_COLUMNS_MAX = 8,
+    PARTITION_GROUPS = 1 << 15, /* aimed at for each partition */
+    PARTITION_BITS_MIN = 3,
 };
 
 #define NO_GROUP UINT32_MAX
@@ -609,6 +611,53 @@ uint32_t gar_group_table_partition(const struct gar_group_table *table, int64_t 
                               ? gar_key_hash_word(gar_word_index_key(&table->words, group))
                               : gar_key_hash(gar_row_pages_at(&table->pages, group));
     return hash >> (32 - bits);
+}
+
+int32_t gar_group_partition_bits(int64_t groups)
+{
+    int32_t bits = PARTITION_BITS_MIN;
+    while (bits < GAR_GROUP_PARTITION_BITS_MAX && (groups >> bits) > PARTITION_GROUPS) {
+        bits++;
+    }
+    return bits;
+}
+
+enum gar_status gar_group_parts_init(struct gar_group_parts *parts,
+                                     const struct gar_group_table *table, int32_t bits,
+                                     struct gar_error *err)
+{
+    const int64_t count = gar_group_table_count(table);
+    const int64_t part_count = (int64_t)1 << bits;
+    parts->groups = (uint32_t *)gar_malloc(count * (int64_t)sizeof(uint32_t));
+    parts->starts = (int64_t *)gar_calloc(part_count + 1, (int64_t)sizeof(int64_t));
+    if (parts->groups == NULL || parts->starts == NULL) {
+        return gar_error_nomem(err, count * (int64_t)sizeof(uint32_t));
+    }
+    for (int64_t g = 0; g < count; g++) {
+        if (g % STOP_STEPS == 0) {
+            GAR_TRY(gar_stop_check(err));
+        }
+        parts->starts[gar_group_table_partition(table, g, bits) + 1]++;
+    }
+    for (int64_t p = 0; p < part_count; p++) {
+        parts->starts[p + 1] += parts->starts[p];
+    }
+    int64_t next[1 << GAR_GROUP_PARTITION_BITS_MAX];
+    memcpy(next, parts->starts, (size_t)part_count * sizeof next[0]);
+    for (int64_t g = 0; g < count; g++) {
+        if (g % STOP_STEPS == 0) {
+            GAR_TRY(gar_stop_check(err));
+        }
+        parts->groups[next[gar_group_table_partition(table, g, bits)]++] = (uint32_t)g;
+    }
+    return GAR_OK;
+}
+
+void gar_group_parts_destroy(struct gar_group_parts *parts)
+{
+    gar_free(parts->groups);
+    gar_free(parts->starts);
+    *parts = (struct gar_group_parts){NULL, NULL};
 }
 
 enum gar_status gar_group_table_column(const struct gar_group_table *table, int64_t index,

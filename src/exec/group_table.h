@@ -44,6 +44,21 @@ GAR_MUST_USE enum gar_status gar_group_table_absorb(struct gar_group_table *tabl
 uint32_t gar_group_table_partition(const struct gar_group_table *table, int64_t group,
                                    int32_t bits);
 
+/* Groups listed by partition, ascending in each. Zeroed: nothing. */
+struct gar_group_parts {
+    uint32_t *groups; /* owned */
+    int64_t *starts;  /* owned; first of each partition in groups, and the end */
+};
+
+#define GAR_GROUP_PARTITION_BITS_MAX 8
+/* Bits for the tables of all workers, which hold so many groups together. */
+int32_t gar_group_partition_bits(int64_t groups);
+/* bits <= GAR_GROUP_PARTITION_BITS_MAX. Owns: caller destroys *out, also after a failure. */
+GAR_MUST_USE enum gar_status gar_group_parts_init(struct gar_group_parts *parts,
+                                                  const struct gar_group_table *table, int32_t bits,
+                                                  struct gar_error *err);
+void gar_group_parts_destroy(struct gar_group_parts *parts);
+
 /* Key column `index` of groups [first, first + count). */
 GAR_MUST_USE enum gar_status gar_group_table_column(const struct gar_group_table *table,
                                                     int64_t index, int64_t first, int64_t count,

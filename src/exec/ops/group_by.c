@@ -19,12 +19,8 @@
 
 enum {
     JOIN_ALONE_GROUPS = 1 << 15, /* so many groups in all are joined by one task */
-    PARTITION_GROUPS = 1 << 15,  /* aimed at for each partition */
-    PARTITION_BITS_MAX = 8,
-    PARTITION_BITS_MIN = 3,
-    PART_ROWS = 1 << 16, /* rows of one unit of the result */
+    PART_ROWS = 1 << 16,         /* rows of one unit of the result */
     JOIN_ALONE_WORKERS = 2,
-    STOP_STEPS = 1 << 16,
     DENSE_TENTHS = 7, /* a selection of so many tenths of the rows is not gathered */
 };
 
@@ -49,8 +45,7 @@ struct worker {
     struct gar_eval *eval;       /* owned */
     struct gar_column **columns; /* owned array; outputs of the program */
     struct gar_buffer *numbers;  /* owned; uint32_t group of each row of a batch */
-    uint32_t *listed;            /* owned; groups ordered by partition */
-    int64_t *starts;             /* owned; first of each partition in listed, and the end */
+    struct gar_group_parts parts;
 };
 
 struct group_by {
@@ -167,8 +162,7 @@ static void free_worker(struct group_by *op, struct worker *w)
     gar_eval_free(w->eval);
     gar_free(w->columns);
     gar_buffer_unref(w->numbers);
-    gar_free(w->listed);
-    gar_free(w->starts);
+    gar_group_parts_destroy(&w->parts);
     gar_free(w);
 }
 
@@ -380,38 +374,6 @@ static enum gar_status join_alone(struct group_by *op, struct gar_error *err)
     return GAR_OK;
 }
 
-/* List a worker's groups by partition. */
-static enum gar_status list_by_partition(struct group_by *op, struct worker *w,
-                                         struct gar_error *err)
-{
-    const int64_t parts = (int64_t)1 << op->partition_bits;
-    const int64_t count = w->groups.count;
-    w->listed = (uint32_t *)gar_malloc(count * (int64_t)sizeof(uint32_t));
-    w->starts = (int64_t *)gar_calloc(parts + 1, (int64_t)sizeof(int64_t));
-    if (w->listed == NULL || w->starts == NULL) {
-        return gar_error_nomem(err, count * (int64_t)sizeof(uint32_t));
-    }
-    for (int64_t g = 0; g < count; g++) {
-        if (g % STOP_STEPS == 0) {
-            GAR_TRY(gar_stop_check(err));
-        }
-        w->starts[gar_group_table_partition(w->groups.table, g, op->partition_bits) + 1]++;
-    }
-    for (int64_t p = 0; p < parts; p++) {
-        w->starts[p + 1] += w->starts[p];
-    }
-    int64_t next[1 << PARTITION_BITS_MAX];
-    memcpy(next, w->starts, (size_t)parts * sizeof next[0]);
-    for (int64_t g = 0; g < count; g++) {
-        if (g % STOP_STEPS == 0) {
-            GAR_TRY(gar_stop_check(err));
-        }
-        w->listed[next[gar_group_table_partition(w->groups.table, g, op->partition_bits)]++] =
-            (uint32_t)g;
-    }
-    return GAR_OK;
-}
-
 static enum gar_status join_partition(struct group_by *op, int64_t part, struct gar_error *err)
 {
     struct groups *to = &op->parts[part];
@@ -419,9 +381,9 @@ static enum gar_status join_partition(struct group_by *op, int64_t part, struct 
     GAR_TRY(resize_groups(op, to, 1, err));
     for (int64_t k = 0; k < op->used_count; k++) {
         const struct worker *w = op->used[k];
-        const int64_t first = w->starts[part];
-        GAR_TRY(
-            absorb_groups(op, to, &w->groups, w->listed + first, w->starts[part + 1] - first, err));
+        const int64_t first = w->parts.starts[part];
+        GAR_TRY(absorb_groups(op, to, &w->groups, w->parts.groups + first,
+                              w->parts.starts[part + 1] - first, err));
     }
     to->count = gar_group_table_count(to->table);
     return GAR_OK;
@@ -455,11 +417,7 @@ static enum gar_status plan_join(struct group_by *op, int64_t *out_items, struct
         *out_items = 1;
         return GAR_OK;
     }
-    op->partition_bits = PARTITION_BITS_MIN;
-    while (!op->has_distinct && op->partition_bits < PARTITION_BITS_MAX &&
-           (groups >> op->partition_bits) > PARTITION_GROUPS) {
-        op->partition_bits++;
-    }
+    op->partition_bits = gar_group_partition_bits(op->has_distinct ? 0 : groups);
     op->part_count = (int64_t)1 << op->partition_bits;
     op->parts = (struct groups *)gar_calloc(op->part_count, (int64_t)sizeof *op->parts);
     if (op->parts == NULL) {
@@ -497,7 +455,11 @@ static enum gar_status group_by_item(struct gar_sink *base, int32_t stage, int64
     if (stage == 1) {
         return join_partition(op, item, err);
     }
-    return op->parts != NULL ? list_by_partition(op, op->used[item], err) : join_alone(op, err);
+    if (op->parts == NULL) {
+        return join_alone(op, err);
+    }
+    struct worker *w = op->used[item];
+    return gar_group_parts_init(&w->parts, w->groups.table, op->partition_bits, err);
 }
 
 /* ---- the result ---- */

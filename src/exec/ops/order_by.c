@@ -10,8 +10,8 @@
  * With a limit, each worker cuts its rows to the best `limit` whenever it has many more. Rows then carry their
  * place in the input as a last key.
  *
- * Memory: all rows, twice while columns are joined, and 32 bytes a row for keys; with a limit a few times the limit's
- * rows. Order: stable. */
+ * Memory: all rows, those columns twice that are being joined (one a thread), and 32 bytes a row for keys; with a limit
+ * a few times the limit's rows. Order: stable. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -539,6 +539,17 @@ static enum gar_status order_by_stage(struct gar_sink *base, struct gar_query *q
     return GAR_OK;
 }
 
+/* So that what is held twice at any time is a column for each thread, not all rows. */
+static enum gar_status join_and_drop(struct order_by *op, int64_t column, struct gar_error *err)
+{
+    GAR_TRY(join_column(op, op->all, op->all_count, column, &op->columns[column], err));
+    for (int64_t i = 0; i < op->all_count; i++) {
+        gar_column_unref(op->all[i].columns[column]);
+        op->all[i].columns[column] = NULL;
+    }
+    return GAR_OK;
+}
+
 static void fill_chunk(struct order_by *op, int64_t chunk)
 {
     const int64_t first = chunk * CHUNK_ROWS;
@@ -586,7 +597,7 @@ static enum gar_status order_by_item(struct gar_sink *base, int32_t stage, int64
     struct order_by *op = (struct order_by *)base;
     (void)worker;
     switch ((enum stage)stage) {
-    case STAGE_JOIN: return join_column(op, op->all, op->all_count, item, &op->columns[item], err);
+    case STAGE_JOIN: return join_and_drop(op, item, err);
     case STAGE_RANGES: return make_sorter(op, op->columns, op->rows, &op->sorter, err);
     case STAGE_FILL: fill_chunk(op, item); break;
     case STAGE_SCATTER: scatter_chunk(op, item); break;
