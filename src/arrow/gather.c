@@ -516,7 +516,7 @@ enum gar_status gar_column_concat(struct gar_column *const *columns, int64_t cou
 
 /* ---- compact ---- */
 
-static int64_t far_bytes(const struct gar_column *column)
+int64_t gar_column_far_bytes(const struct gar_column *column)
 {
     const struct gar_string_view *views = column->values;
     int64_t bytes = 0;
@@ -576,7 +576,7 @@ enum gar_status gar_column_compact(const struct gar_column *column, bool force,
     for (int32_t i = 0; i < column->data_count; i++) {
         held += column->data[i]->size;
     }
-    const int64_t used = far_bytes(column);
+    const int64_t used = gar_column_far_bytes(column);
     if (!force && used >= held - used) {
         *out = gar_column_ref(column);
         return GAR_OK;

@@ -24,6 +24,8 @@ GAR_MUST_USE enum gar_status gar_column_flatten(const struct gar_column *column,
 GAR_MUST_USE enum gar_status gar_column_concat(struct gar_column *const *columns, int64_t count,
                                                struct gar_type type, struct gar_memory *memory,
                                                struct gar_column **out, struct gar_error *err);
+/* Bytes that the rows of a FLAT string or binary column have outside of their views. */
+int64_t gar_column_far_bytes(const struct gar_column *column);
 /* String and binary: copies the bytes in use into one fresh buffer when they are under half of what is held
  * (or always, if `force`); else, and for other types, a new reference. */
 GAR_MUST_USE enum gar_status gar_column_compact(const struct gar_column *column, bool force,

@@ -233,6 +233,20 @@ static enum gar_status gather_batch(const struct gar_job *job, struct gar_batch 
     return GAR_OK;
 }
 
+/* Bytes of the batch's own rows. A text counts by its length: the buffers that it lies in are those of many batches. */
+static int64_t payload_bytes(const struct gar_batch *batch)
+{
+    int64_t bytes = 0;
+    for (int64_t c = 0; c < batch->schema->count; c++) {
+        const struct gar_column *column = batch->columns[c];
+        bytes += batch->rows * gar_max_i64(gar_type_width(column->type), 1);
+        if (gar_type_is_text(column->type) && column->encoding == GAR_FLAT) {
+            bytes += gar_column_far_bytes(column);
+        }
+    }
+    return bytes;
+}
+
 /* The next batch shall come nearer to the bytes aimed at. */
 static void adapt_rows(struct gar_job *job, int64_t bytes)
 {
@@ -267,7 +281,7 @@ static enum gar_status keep_output(struct gar_job *job, struct gar_batch *batch,
     struct gar_batch *gathered = NULL;
     const bool is_paced = job->batch_bytes > 0;
     GAR_TRY(gather_batch(job, batch, is_paced && job->batch_bytes < COMPACT_BYTES, &gathered, err));
-    const int64_t bytes = gar_profile_batch_bytes(gathered);
+    const int64_t bytes = payload_bytes(gathered);
     if (is_paced) {
         adapt_rows(job, bytes);
     }
