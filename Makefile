@@ -2,7 +2,7 @@
 # The commands of daily work. Each one installs what it lacks first; `make help` lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-sim test-long bench lint clean
+.PHONY: help build demo test test-sim test-long test-gpu bench lint clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,10 @@ test-long: ## The same with more seeds, more settings and time for each fuzz tar
 test-sim: ## Run 10,000 simulated sessions, one seed each (build/asan/tests/sim --seed N --trace replays)
 	@tools/setup.sh test
 	@.venv/bin/python tools/run_tests.py --long sim
+
+test-gpu: build ## Compare with CUDA on a machine with an NVIDIA GPU; skipped elsewhere
+	@tools/setup.sh test
+	@.venv/bin/python -m pytest -q -ra tests/gpu
 
 bench: ## Compare with DuckDB, Polars, Daft and pyarrow; writes docs/benchmarks.md
 	@bench/bench.sh

@@ -26,6 +26,9 @@ struct life {
     enum ticket_state state;
     bool releases_at_once; /* inside on_done */
     int64_t done_count;
+    int64_t place; /* in the queue, by time of arrival */
+    struct gar_ledger_want wants[3];
+    int64_t want_count;
 };
 
 struct run {
@@ -34,6 +37,7 @@ struct run {
     struct gar_ledger *ledger;
     struct life lives[TICKETS];
     int64_t device_count;
+    int64_t arrivals;
 };
 
 static uint64_t next_random(struct run *run, uint64_t below)
@@ -49,6 +53,19 @@ static void expect(const struct run *run, bool is_true, const char *what)
     }
 }
 
+/* Nothing is given from a device that is set aside. */
+static void check_devices(const struct life *life)
+{
+    for (int64_t i = 0; i < life->ticket.grant_count; i++) {
+        const struct gar_grant *grant = life->ticket.grants[i];
+        for (int64_t d = 0; d < gar_grant_device_count(grant); d++) {
+            expect(life->run,
+                   !gar_ledger_is_set_aside(life->run->ledger, gar_grant_device(grant, d)),
+                   "a device that is set aside was given");
+        }
+    }
+}
+
 static void on_done(struct gar_ledger_ticket *ticket, enum gar_status status)
 {
     struct life *life = (struct life *)ticket;
@@ -57,6 +74,7 @@ static void on_done(struct gar_ledger_ticket *ticket, enum gar_status status)
     expect(life->run, life->state == WAITING, "a ticket ended that did not wait");
     expect(life->run, status == GAR_OK || status == ticket->err.status, "status without message");
     life->state = status == GAR_OK ? HELD : ENDED;
+    check_devices(life);
     if (life->releases_at_once || status != GAR_OK) {
         gar_ledger_ticket_destroy(ticket);
         life->state = IDLE;
@@ -118,6 +136,25 @@ static void check_books(const struct run *run)
     gar_resources_free(resources);
 }
 
+/* Who has waited longest waits because it does not fit, not because nobody looked. */
+static void check_first(const struct run *run)
+{
+    const struct life *first = NULL;
+    for (int64_t i = 0; i < TICKETS; i++) {
+        const struct life *life = &run->lives[i];
+        if (life->state == WAITING && (first == NULL || life->place < first->place)) {
+            first = life;
+        }
+    }
+    if (first != NULL) {
+        struct gar_placement placement;
+        expect(run,
+               gar_ledger_preview(run->ledger, first->wants, first->want_count, false, &placement,
+                                  NULL) == GAR_PENDING,
+               "a wake-up was lost");
+    }
+}
+
 static struct gar_ledger_want random_want(struct run *run)
 {
     static const double shares[] = {0, 0.1, 0.2, 0.25, 1.0 / 3, 0.5, 0.6, 0.75, 1, 1, 2, 3};
@@ -144,12 +181,14 @@ static struct gar_ledger_want random_want(struct run *run)
 
 static void step_acquire(struct run *run, struct life *life)
 {
-    struct gar_ledger_want wants[3];
-    const int64_t count = 1 + (int64_t)next_random(run, GAR_COUNT_OF(wants));
+    memset(life, 0, sizeof *life);
+    struct gar_ledger_want *wants = life->wants;
+    const int64_t count = 1 + (int64_t)next_random(run, GAR_COUNT_OF(life->wants));
     for (int64_t w = 0; w < count; w++) {
         wants[w] = random_want(run);
     }
-    memset(life, 0, sizeof *life);
+    life->want_count = count;
+    life->place = ++run->arrivals;
     life->run = run;
     life->ticket.on_done = on_done;
     life->releases_at_once = next_random(run, 3) == 0;
@@ -163,6 +202,7 @@ static void step_acquire(struct run *run, struct life *life)
     expect(run, status == GAR_OK || status == GAR_ERR_VALUE, "acquire failed");
     if (status == GAR_OK) {
         life->state = HELD;
+        check_devices(life);
         for (int64_t w = 0, at = 0; w < count; w++) {
             const int64_t least = wants[w].count_min > 0 ? wants[w].count_min : wants[w].count;
             expect(run, life->ticket.counts[w] >= least && life->ticket.counts[w] <= wants[w].count,
@@ -244,6 +284,7 @@ static void run_seed(uint64_t seed)
     for (int64_t i = 0; i < STEPS; i++) {
         step(&run);
         check_books(&run);
+        check_first(&run);
     }
     drain(&run);
     gar_ledger_unref(run.ledger);

@@ -370,6 +370,33 @@ static void test_waits_in_turn(void **state)
     gar_ledger_unref(ledger);
 }
 
+/* Small requests cannot starve a large one: what becomes free is kept for who came first. */
+static void test_nobody_overtakes(void **state)
+{
+    (void)state;
+    struct gar_ledger *ledger = new_machine(4, GIB, "0,1", -1);
+    const struct gar_ledger_want one = gpu_want("one", 1, 1);
+    const struct gar_ledger_want both = gpu_want("both", 1, 2);
+    struct waiter a;
+    struct waiter b;
+    struct waiter c;
+    struct waiter d;
+    assert_int_equal(acquire(ledger, &one, 1, &a, NULL), GAR_OK);
+    assert_int_equal(acquire(ledger, &one, 1, &b, NULL), GAR_OK);
+    assert_int_equal(acquire(ledger, &both, 1, &c, NULL), GAR_PENDING);
+    assert_int_equal(acquire(ledger, &one, 1, &d, NULL), GAR_PENDING);
+    gar_ledger_ticket_destroy(&a.ticket);
+    assert_int_equal(c.done_count + d.done_count, 0);
+    gar_ledger_ticket_destroy(&b.ticket);
+    assert_int_equal(c.done_count, 1);
+    assert_int_equal(d.done_count, 0);
+    gar_ledger_ticket_destroy(&c.ticket);
+    assert_int_equal(d.done_count, 1);
+    gar_ledger_ticket_destroy(&d.ticket);
+    expect_all_free(ledger);
+    gar_ledger_unref(ledger);
+}
+
 /* Who stood in the way is cancelled: the next one is served at once. */
 static void test_cancel_lets_the_next_pass(void **state)
 {
@@ -399,8 +426,11 @@ static void test_cancel_lets_the_next_pass(void **state)
 
 static void release_at_once(struct gar_ledger_ticket *ticket, enum gar_status status)
 {
+    static int64_t depth = 0;
+    assert_int_equal(depth++, 0);
     note_done(ticket, status);
     gar_ledger_ticket_destroy(ticket);
+    depth--;
 }
 
 /* on_done may release: a long queue is served without recursion. */
@@ -646,6 +676,7 @@ int main(void)
         cmocka_unit_test(test_slices),
         cmocka_unit_test(test_hard_wants_first_when_needed),
         cmocka_unit_test(test_waits_in_turn),
+        cmocka_unit_test(test_nobody_overtakes),
         cmocka_unit_test(test_cancel_lets_the_next_pass),
         cmocka_unit_test(test_release_inside_on_done),
         cmocka_unit_test(test_lost_devices),

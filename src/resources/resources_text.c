@@ -90,7 +90,7 @@ static void add_devices(struct table *table, const struct gar_resources *resourc
         (void)gar_shares_text(device->free_shares, cells[2], CELL_BYTES);
         free_of(device->free_memory_bytes, device->device.memory_bytes, cells[3]);
         struct gar_strbuf state = {0};
-        gar_strbuf_append(&state, device->is_set_aside ? "set aside: " : "in use");
+        gar_strbuf_append(&state, device->is_set_aside ? "set aside: " : "usable");
         gar_strbuf_append(&state, device->is_set_aside ? device->reason : "");
         (void)gar_error_quote(gar_strbuf_text(&state), state.size, cells[4], CELL_BYTES);
         gar_strbuf_destroy(&state);
