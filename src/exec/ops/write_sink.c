@@ -81,6 +81,7 @@ static enum gar_status run_append(void *context, int32_t worker, struct gar_erro
 {
     (void)worker;
     struct piece *piece = (struct piece *)context;
+    GAR_CANCEL_CHECK(piece->sink->query->cancel, err);
     struct gar_encoded *encoded = piece->encoded;
     piece->encoded = NULL;
     return piece->sink->write->vtable->append(piece->sink->write, encoded, err);
