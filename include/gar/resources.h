@@ -136,6 +136,9 @@ GAR_API void gar_resources_free(struct gar_resources *resources);
 GAR_API GAR_MUST_USE enum gar_status gar_resources_to_text(const struct gar_resources *resources,
                                                            bool as_json, char **out,
                                                            struct gar_error *err);
+/* Asks the driver which devices are still there and sets aside those that are not. Blocks as the first read may.
+ * Errors: GAR_ERR_NOMEM. */
+GAR_API GAR_MUST_USE enum gar_status gar_resources_look_again(struct gar_error *err);
 /* Take a device out of use, or back into use, by name. Errors: GAR_ERR_VALUE (no such device), GAR_ERR_NOMEM. */
 GAR_API GAR_MUST_USE enum gar_status gar_resources_set_aside(const char *device, const char *reason,
                                                              struct gar_error *err);

@@ -208,15 +208,19 @@ static PyObject *resources(PyObject *module, PyObject *args)
 {
     struct gar_state *state = module_state(module);
     int as_json = 0;
+    int looks_again = 0;
     struct gar_resources *seen = NULL;
     char *text = NULL;
     struct gar_error err;
     enum gar_status status = GAR_OK;
-    if (!PyArg_ParseTuple(args, "p", &as_json)) {
+    if (!PyArg_ParseTuple(args, "pp", &as_json, &looks_again)) {
         return NULL;
     }
     PyThreadState *saved = PyEval_SaveThread();
-    status = gar_resources_read(&seen, &err);
+    status = looks_again != 0 ? gar_resources_look_again(&err) : GAR_OK;
+    if (status == GAR_OK) {
+        status = gar_resources_read(&seen, &err);
+    }
     if (status == GAR_OK) {
         status = gar_resources_to_text(seen, as_json != 0, &text, &err);
         gar_resources_free(seen);

@@ -182,14 +182,15 @@ def _holder(entry: dict[str, Any]) -> Holder:
     return Holder(entry["name"], entry["process_id"], entry["count"], request, tuple(entry["devices"]))
 
 
-def resources() -> Resources:
+def resources(look_again: bool = False) -> Resources:
     """What this process may use of the machine, which devices there are, who holds what, and who waits.
 
-    The first call looks for devices, without starting CUDA: CUDA_VISIBLE_DEVICES as it is then counts.
+    The first call looks for devices, without starting CUDA: CUDA_VISIBLE_DEVICES as it is then counts. look_again asks
+    the driver which of them are still there; the others are set aside.
     """
     import json
 
-    seen = json.loads(_native.resources(True))
+    seen = json.loads(_native.resources(True, look_again))
     return Resources(
         num_cpus=float(seen["num_cpus"]),
         free_cpus=float(seen["free_cpus"]),
@@ -201,7 +202,7 @@ def resources() -> Resources:
         holders=tuple(_holder(entry) for entry in seen["holders"]),
         waiting=tuple(_holder(entry) for entry in seen["waiting"]),
         warning=seen["warning"],
-        table=_native.resources(False),
+        table=_native.resources(False, False),
     )
 
 

@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "resources/device_error.h"
 #include "resources/devices_priv.h"
+#include "resources/ledger.h"
 
 #define GIB (INT64_C(1) << 30)
 
@@ -298,6 +299,33 @@ static void test_nvml_in_trouble(void **state)
     gar_device_list_destroy(&list);
 }
 
+/* Devices that vanish between two looks are set aside; the others go on. */
+static void test_devices_vanish(void **state)
+{
+    (void)state;
+    const char *path = stub_path("GAR_TEST_NVML");
+    const struct gar_device_search search = {.nvml_path = path, .timeout_ms = 20000};
+    struct gar_device_list list;
+    find(path, "four", "GPU-4,GPU-1", &list);
+    const struct gar_ledger_options options = {.devices = &list};
+    struct gar_ledger *ledger = NULL;
+    assert_int_equal(gar_ledger_new(&options, &ledger, NULL), GAR_OK);
+    int64_t lost = -1;
+    assert_int_equal(gar_ledger_look_again(ledger, &search, &lost, NULL), GAR_OK);
+    assert_int_equal(lost, 0);
+    assert_int_equal(setenv("GAR_STUB_NVML", "init", 1), 0); /* no answer is no proof */
+    assert_int_equal(gar_ledger_look_again(ledger, &search, &lost, NULL), GAR_OK);
+    assert_int_equal(lost, 0);
+    assert_int_equal(setenv("GAR_STUB_NVML", "one", 1), 0);
+    assert_int_equal(gar_ledger_look_again(ledger, &search, &lost, NULL), GAR_OK);
+    assert_int_equal(lost, 1);
+    assert_true(gar_ledger_is_set_aside(ledger, 0));
+    assert_false(gar_ledger_is_set_aside(ledger, 1));
+    assert_int_equal(gar_ledger_look_again(ledger, &search, &lost, NULL), GAR_OK);
+    assert_int_equal(lost, 0);
+    gar_ledger_unref(ledger);
+}
+
 /* A call that hangs costs a warning, not the caller. */
 static void test_nvml_hangs(void **state)
 {
@@ -527,6 +555,7 @@ int main(void)
         cmocka_unit_test(test_which_card_a_number_is),
         cmocka_unit_test(test_nvml),
         cmocka_unit_test(test_nvml_in_trouble),
+        cmocka_unit_test(test_devices_vanish),
         cmocka_unit_test(test_nvml_hangs),
         cmocka_unit_test(test_search_allocations_fail),
         cmocka_unit_test(test_amd),

@@ -512,6 +512,38 @@ bool gar_ledger_is_set_aside(struct gar_ledger *ledger, int32_t device)
     return is_set_aside;
 }
 
+static bool is_listed(const struct gar_device_list *list, const char *uuid)
+{
+    for (int64_t d = 0; d < list->count; d++) {
+        if (strncmp(list->devices[d].uuid, uuid, sizeof list->devices[d].uuid) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum gar_status gar_ledger_look_again(struct gar_ledger *ledger,
+                                      const struct gar_device_search *search, int64_t *out_lost,
+                                      struct gar_error *err)
+{
+    struct gar_device_list now;
+    int64_t lost = 0;
+    GAR_TRY(gar_nvml_list(search->nvml_path, search->timeout_ms, &now, err));
+    for (int32_t d = 0; now.gpu_count >= 0 && d < ledger->list.count; d++) {
+        const struct gar_device *device = &ledger->list.devices[d];
+        if (device->vendor == GAR_VENDOR_NVIDIA && device->uuid[0] != '\0' &&
+            !is_listed(&now, device->uuid) && !gar_ledger_is_set_aside(ledger, d)) {
+            gar_ledger_set_aside(ledger, d, "the driver no longer lists it");
+            lost++;
+        }
+    }
+    gar_device_list_destroy(&now);
+    if (out_lost != NULL) {
+        *out_lost = lost;
+    }
+    return GAR_OK;
+}
+
 bool gar_ledger_report(struct gar_grant *grant, enum gar_device_error error, const char *why)
 {
     enum { SUSPECTS_MAX = 2 };
@@ -985,6 +1017,14 @@ enum gar_status gar_resources_read(struct gar_resources **out, struct gar_error 
 {
     struct gar_ledger *ledger = gar_ledger_process(err);
     return ledger == NULL ? GAR_ERR_NOMEM : gar_ledger_snapshot(ledger, out, err);
+}
+
+enum gar_status gar_resources_look_again(struct gar_error *err)
+{
+    struct gar_ledger *ledger = gar_ledger_process(err);
+    struct gar_device_search search;
+    gar_device_search_init(&search);
+    return ledger == NULL ? GAR_ERR_NOMEM : gar_ledger_look_again(ledger, &search, NULL, err);
 }
 
 static enum gar_status find_device(struct gar_ledger **out_ledger, const char *name,

@@ -134,6 +134,12 @@ void gar_grant_set_process(struct gar_grant *grant, int64_t process_id);
 void gar_ledger_set_aside(struct gar_ledger *ledger, int32_t device, const char *reason);
 void gar_ledger_restore(struct gar_ledger *ledger, int32_t device);
 bool gar_ledger_is_set_aside(struct gar_ledger *ledger, int32_t device);
+/* Ask the driver again, and set aside the devices that it no longer lists (by UUID, where it is known). When NVML does
+ * not answer nothing changes. *out_lost (may be NULL): how many. Errors: GAR_ERR_NOMEM. May block as
+ * gar_devices_find: not on the query loop. */
+GAR_MUST_USE enum gar_status gar_ledger_look_again(struct gar_ledger *ledger,
+                                                   const struct gar_device_search *search,
+                                                   int64_t *out_lost, struct gar_error *err);
 /* Tell what happened to a process with this grant: LOST sets its devices aside, SUSPECT does so the second time in a
  * row, FINE starts counting anew. Returns whether devices were set aside. `why` goes into the reason. */
 bool gar_ledger_report(struct gar_grant *grant, enum gar_device_error error, const char *why);

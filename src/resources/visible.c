@@ -26,7 +26,7 @@ static bool resolve_text(struct gar_list_element element, enum list_kind kind,
 static bool is_repeated(const struct gar_device_list *out, const struct gar_device *device,
                         const struct target *target, const struct target *targets);
 static void describe(struct gar_list_element element, const struct target *target,
-                     bool is_ordinal_known, bool are_alike, const struct gar_device_list *known,
+                     bool is_pci_order, bool are_alike, const struct gar_device_list *known,
                      struct gar_device *out);
 static bool are_all_alike(const struct gar_device_list *known);
 static void warn_of_end(struct gar_device_list *out, struct gar_list_element element,

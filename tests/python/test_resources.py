@@ -214,6 +214,19 @@ def test_set_aside_and_restore(nvml):
     ]
 
 
+def test_devices_that_vanish(nvml):
+    code = (
+        "import gar\n"
+        "assert [d.set_aside for d in gar.resources().devices] == [None] * 4\n"
+        "print([d.set_aside for d in gar.resources(look_again=True).devices])\n"
+    )
+    env = {name: value for name, value in os.environ.items() if not name.startswith("CUDA_")}
+    env.update(nvml("later"))
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[None, None, None, 'the driver no longer lists it']"
+
+
 def test_resources_here():
     seen = gar.resources()
     assert seen.num_cpus >= 1
