@@ -410,11 +410,12 @@ struct gar_profile *gar_result_profile(const struct gar_result *result)
 void gar_result_progress(const struct gar_result *result, struct gar_progress *out)
 {
     struct gar_query_profile seen;
+    const bool is_told = gar_profile_is_told(result->profile);
     gar_profile_read_query(result->profile, &seen);
     const struct gar_progress full = {
         .struct_bytes = out->struct_bytes,
         .state = is_foreign(result) ? GAR_RUN_FAILED
-                 : seen.is_finished ? state_of_end(seen.status)
+                 : is_told ? state_of_end(seen.status)
                                     : GAR_RUN_RUNNING,
         .elapsed_ns = seen.wall_ns,
         .rows_read = seen.rows_read,
