@@ -582,7 +582,7 @@ static enum gar_status dispatch(struct gar_pipeline *p, struct gar_error *err)
             }
             return GAR_PENDING;
         }
-        if (branch->waits && !p->is_branch_begun && p->seq_head < p->seq_next) {
+        if (branch->waits && !p->is_branch_begun && p->held_units > 0) {
             return GAR_PENDING;
         }
         const struct gar_job place = {.seq = p->seq_next};
