@@ -391,6 +391,12 @@ static PyObject *frame_explain(PyObject *self, PyObject *args)
     return result;
 }
 
+static PyObject *frame_profile(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return wrap_profile(as_frame(self)->state, gar_frame_profile(as_frame(self)->frame));
+}
+
 static PyObject *frame_expr_type(PyObject *self, PyObject *obj)
 {
     struct gar_state *state = as_frame(self)->state;
@@ -637,6 +643,7 @@ static PyMethodDef frame_methods[] = {
     {"arrow_schema", frame_arrow_schema, METH_NOARGS, "Arrow schema capsule."},
     {"known_rows", frame_known_rows, METH_NOARGS, "Rows if known without running, else -1."},
     {"explain", frame_explain, METH_VARARGS, "explain(stage)"},
+    {"profile", frame_profile, METH_NOARGS, "Profile of the query that made it, or None."},
     {"table", frame_table, METH_VARARGS,
      "table(html, max_rows, max_cell_width, max_width, total_rows)"},
     {"empty", frame_empty, METH_NOARGS, "The same columns without rows, over memory."},

@@ -76,6 +76,8 @@ struct gar_state {
     PyTypeObject *frame_type;
     PyTypeObject *result_type;
     PyTypeObject *array_type;
+    PyTypeObject *profile_type;
+    PyObject *show_progress; /* callable, or NULL */
     PyTypeObject *
         expression_class; /* what is made: the type above until the package registers its subclass */
     struct known_objects known;
@@ -140,6 +142,7 @@ void prefix_error(const char *name);
 struct waiting {
     PyThreadState *saved;
     struct drop_list *drops;
+    PyObject *show_progress; /* borrowed from the state; NULL: none */
 };
 
 /* With an exception that a signal's handler raised while the engine waited: signals that came while it stopped are handled
@@ -171,6 +174,13 @@ void drop_list_push(struct drop_node *node);
 void drop_list_drain(struct drop_list *list);
 /* After this nothing is released any more: the interpreter is going away. */
 void drop_list_close(struct drop_list *list);
+
+/* ---- profile.c -------------------------------------------------------------------------------------------------- */
+
+/* Moves the profile; None for NULL. */
+PyObject *wrap_profile(struct gar_state *state, struct gar_profile *profile);
+PyObject *make_profile_type(PyObject *module);
+extern PyMethodDef profile_functions[];
 
 /* ---- arrow.c ---------------------------------------------------------------------------------------------------- */
 

@@ -13,7 +13,14 @@ struct gar_session *get_session(struct gar_state *state)
 {
     struct gar_error err;
     if (state->session == NULL) {
-        const enum gar_status status = gar_session_default(&state->session, &err);
+        enum gar_status status = gar_session_default(&state->session, &err);
+        if (status >= 0 && getenv("GAR_PROGRESS") == NULL) {
+            struct gar_settings s; /* in terminals unless the environment says otherwise */
+            gar_settings_init(&s);
+            gar_session_settings(state->session, &s);
+            s.progress = GAR_PROGRESS_AUTO;
+            status = gar_session_configure(state->session, &s, &err);
+        }
         if (status < 0) {
             state->session = NULL;
             raise_error(state, status, &err);
@@ -145,11 +152,12 @@ static PyObject *get_settings(PyObject *module, PyObject *unused)
     gar_settings_init(&s);
     gar_session_settings(session, &s);
     return Py_BuildValue(
-        "{s:L,s:L,s:i,s:i,s:O,s:O,s:i,s:i,s:O}", "morsel_rows", (long long)s.morsel_rows,
+        "{s:L,s:L,s:i,s:i,s:O,s:O,s:i,s:i,s:O,s:i,s:L}", "morsel_rows", (long long)s.morsel_rows,
         "memory_limit_bytes", (long long)s.memory_limit_bytes, "num_threads", (int)s.num_threads,
         "io_threads", (int)s.io_threads, "maintain_order", s.maintain_order ? Py_True : Py_False,
         "enable_inline", s.enable_inline ? Py_True : Py_False, "compute_nice", (int)s.compute_nice,
-        "io_nice", (int)s.io_nice, "compute_batch", s.compute_batch ? Py_True : Py_False);
+        "io_nice", (int)s.io_nice, "compute_batch", s.compute_batch ? Py_True : Py_False,
+        "progress", (int)s.progress, "watchdog_ms", (long long)s.watchdog_ms);
 }
 
 static bool take_int(PyObject *dict, const char *name, int64_t *out)
@@ -196,18 +204,21 @@ static PyObject *configure(PyObject *module, PyObject *args)
     }
     gar_settings_init(&s);
     gar_session_settings(session, &s);
+    int32_t progress = (int32_t)s.progress;
     if (!take_int(dict, "morsel_rows", &s.morsel_rows) ||
         !take_int(dict, "memory_limit_bytes", &s.memory_limit_bytes) ||
         !take_int32(dict, "num_threads", &s.num_threads) ||
         !take_int32(dict, "io_threads", &s.io_threads) ||
         !take_int32(dict, "compute_nice", &s.compute_nice) ||
-        !take_int32(dict, "io_nice", &s.io_nice) ||
+        !take_int32(dict, "io_nice", &s.io_nice) || !take_int32(dict, "progress", &progress) ||
+        !take_int(dict, "watchdog_ms", &s.watchdog_ms) ||
         !take_bool(dict, "compute_batch", &s.compute_batch) ||
         !take_bool(dict, "maintain_order", &s.maintain_order) ||
         !take_bool(dict, "enable_inline", &s.enable_inline)) {
         adopt_error(state);
         return NULL;
     }
+    s.progress = (enum gar_progress_mode)progress;
     struct waiting w;
     waiting_init(&w, state, NULL);
     enum gar_status status;
@@ -252,8 +263,9 @@ static bool add_types(PyObject *module, struct gar_state *state)
     state->frame_type = (PyTypeObject *)(void *)make_frame_type(module);
     state->result_type = (PyTypeObject *)(void *)make_result_type(module);
     state->array_type = (PyTypeObject *)(void *)make_array_type(module);
+    state->profile_type = (PyTypeObject *)(void *)make_profile_type(module);
     if (state->expression_type == NULL || state->frame_type == NULL || state->result_type == NULL ||
-        state->array_type == NULL) {
+        state->array_type == NULL || state->profile_type == NULL) {
         return false;
     }
     state->expression_class =
@@ -274,7 +286,8 @@ static int exec_module(PyObject *module)
         PyModule_AddFunctions(module, expression_functions) < 0 ||
         PyModule_AddFunctions(module, frame_functions) < 0 ||
         PyModule_AddFunctions(module, array_functions) < 0 ||
-        PyModule_AddFunctions(module, resource_functions) < 0) {
+        PyModule_AddFunctions(module, resource_functions) < 0 ||
+        PyModule_AddFunctions(module, profile_functions) < 0) {
         return -1;
     }
     return 0;
@@ -300,6 +313,8 @@ static int traverse_module(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->frame_type);
     Py_VISIT(state->result_type);
     Py_VISIT(state->array_type);
+    Py_VISIT(state->profile_type);
+    Py_VISIT(state->show_progress);
     Py_VISIT(state->expression_class);
     return 0;
 }
@@ -324,6 +339,8 @@ static int clear_module(PyObject *module)
     Py_CLEAR(state->frame_type);
     Py_CLEAR(state->result_type);
     Py_CLEAR(state->array_type);
+    Py_CLEAR(state->profile_type);
+    Py_CLEAR(state->show_progress);
     Py_CLEAR(state->expression_class);
     Py_CLEAR(state->known.date);
     Py_CLEAR(state->known.datetime);

@@ -190,6 +190,12 @@ static PyObject *result_progress(PyObject *self, PyObject *unused)
                          (long long)p.memory_peak_bytes);
 }
 
+static PyObject *result_profile(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return wrap_profile(as_result(self)->state, gar_result_profile(as_result(self)->result));
+}
+
 static PyObject *result_cancel(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -237,6 +243,7 @@ static PyMethodDef result_methods[] = {
     {"poll", result_poll, METH_NOARGS, "The next batch, or None if there is none yet."},
     {"collect", result_collect, METH_VARARGS, "collect(timeout_ms): a Frame, or None."},
     {"fd", result_fd, METH_NOARGS, "A descriptor: readable while poll would not give None."},
+    {"profile", result_profile, METH_NOARGS, "What the operators have done, as it goes on."},
     {"progress", result_progress, METH_NOARGS, "What the query has done so far."},
     {"lists", result_lists, METH_NOARGS, "All rows to come, one list for each column."},
     {NULL, NULL, 0, NULL},

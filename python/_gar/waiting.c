@@ -72,6 +72,31 @@ static int look_at_signals(void *context)
     return result != 0;
 }
 
+/* The same for progress. An exception that is there (a signal's) stays; Ctrl-C inside the callable counts; its other failures
+ * do not disturb the query. */
+static void show_line(void *context, const char *line)
+{
+    struct waiting *w = context;
+    PyObject *type = NULL;
+    PyObject *value = NULL;
+    PyObject *trace = NULL;
+    PyEval_RestoreThread(w->saved);
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *show = Py_NewRef(w->show_progress);
+    PyObject *text = line != NULL ? PyUnicode_FromString(line) : Py_NewRef(Py_None);
+    PyObject *done = text != NULL ? PyObject_CallFunctionObjArgs(show, text, NULL) : NULL;
+    if (done == NULL && (type != NULL || !PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))) {
+        PyErr_Clear();
+    }
+    Py_XDECREF(done);
+    Py_XDECREF(text);
+    Py_DECREF(show);
+    if (type != NULL) {
+        PyErr_Restore(type, value, trace);
+    }
+    w->saved = PyEval_SaveThread();
+}
+
 void settle_signals(void)
 {
     PyObject *type = NULL;
@@ -92,11 +117,13 @@ void waiting_init(struct waiting *w, struct gar_state *state, struct gar_run_opt
 {
     w->saved = NULL;
     w->drops = state->drops;
+    w->show_progress = state->show_progress;
     drop_list_drain(state->drops);
     if (options != NULL) {
         gar_run_options_init(options);
         options->interrupted = look_at_signals;
         options->context = w;
+        options->show_progress = w->show_progress != NULL ? show_line : NULL;
     }
 }
 

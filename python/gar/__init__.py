@@ -26,6 +26,7 @@ from gar.exceptions import GarError
 from gar.expressions import CountMode, Expression, coalesce, col, interval, lit, sql_expr, when
 from gar.io import IOConfig, S3Config, read_csv, read_parquet
 from gar.machine import ResourceRequest, resources, restore_device, set_device_aside
+from gar.profiling import trace
 from gar.recordbatch import RecordBatch
 from gar.running import QueryHandle
 from gar.schema import Field, Schema
@@ -75,6 +76,7 @@ __all__ = [
     "set_runner_native",
     "set_runner_ray",
     "sql_expr",
+    "trace",
     "when",
 ]
 
@@ -88,6 +90,7 @@ _SUBMODULES = (
     "functions",
     "io",
     "machine",
+    "profiling",
     "recordbatch",
     "running",
     "schema",

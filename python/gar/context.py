@@ -7,6 +7,7 @@ import importlib.util
 import os
 
 from gar import _checks, _native
+from gar.profiling import progress_mode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ _ENGINE_SETTINGS = {
     "compute_nice": "compute_nice",
     "io_nice": "io_nice",
     "compute_batch": "compute_batch",
+    "progress": "progress",
+    "watchdog_seconds": "watchdog_ms",
 }
 _ACCEPTED_SETTINGS = frozenset(
     [
@@ -85,11 +88,20 @@ def preview_rows() -> int:
     return _preview_rows
 
 
+def _watchdog_ms(seconds: Any) -> int:
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds <= 1e9:
+        raise _native.GarValueError(f"watchdog_seconds must be 0 or more seconds, got {seconds!r}")
+    return int(seconds * 1000)
+
+
 def set_execution_config(config: Any = None, **settings: Any) -> None:
     """Change settings of queries that start from now on.
 
-    default_morsel_size: rows a batch has at most. maintain_order: keep the order of rows (default True); a sort gives its order in any case.
-    num_preview_rows: rows that repr shows. memory_limit_bytes, num_threads, io_threads, enable_inline: see
+    default_morsel_size: rows a batch has at most. maintain_order: keep the order of rows (default True); a sort
+    gives its order in any case. num_preview_rows: rows that repr shows. progress: "auto" draws a line in
+    terminals and notebooks while a query runs for longer than half a second, "on" everywhere, "off" nowhere.
+    watchdog_seconds: how long a query may stand still before the log says what it waits for (0: for ever;
+    default 30). memory_limit_bytes, num_threads, io_threads, enable_inline: see
     gar_settings in gar.h. Other names of Daft's settings are accepted; they steer parts that this engine
     does not have and change no result.
     """
@@ -101,7 +113,11 @@ def set_execution_config(config: Any = None, **settings: Any) -> None:
     for name, value in settings.items():
         if value is None:
             continue
-        if name in _ENGINE_SETTINGS:
+        if name == "progress":
+            engine["progress"] = value if type(value) is int else progress_mode(value)
+        elif name == "watchdog_seconds":
+            engine["watchdog_ms"] = _watchdog_ms(value)
+        elif name in _ENGINE_SETTINGS:
             is_flag = name in ("maintain_order", "enable_inline", "compute_batch")
             checked = _checks.flag(name, value) if is_flag else _checks.integer(name, value)
             engine[_ENGINE_SETTINGS[name]] = checked
@@ -131,6 +147,8 @@ class execution_config_ctx:
             for name, own in _ENGINE_SETTINGS.items()
             if self._settings.get(name) is not None
         }
+        if "watchdog_seconds" in self._before:
+            self._before["watchdog_seconds"] /= 1000
         self._before["num_preview_rows"] = _preview_rows
         set_execution_config(**self._settings)
 

@@ -27,11 +27,12 @@ class DataFrame:
     """A lazy table of named, typed columns."""
 
     __module__ = "gar"
-    __slots__ = ("__weakref__", "_batch_rows", "_frame", "_is_collected", "_preview_rows")
+    __slots__ = ("__weakref__", "_batch_rows", "_frame", "_is_collected", "_preview_rows", "_profile")
     _batch_rows: int  # of results handed out; 0: as they come
     _frame: _native.Frame
     _is_collected: bool
     _preview_rows: int | None  # that repr shows; None: the setting's
+    _profile: _native.Profile | None  # of the query that ran last
 
     def __init__(self, *args: object, **named: object) -> None:
         raise _native.GarTypeError("frames are made by gar.from_pydict, gar.read_parquet and the like")
@@ -43,6 +44,7 @@ class DataFrame:
         made._is_collected = is_collected
         made._batch_rows = 0
         made._preview_rows = None
+        made._profile = None
         return made
 
     # ---- columns
@@ -434,7 +436,20 @@ class DataFrame:
         return BatchStream._start(self._frame, self._batch_rows)
 
     def _run(self, as_view: bool = False, timeout: float | None = None) -> _native.Result:
-        return self._frame.run(self._batch_rows, _milliseconds(timeout), as_view)
+        result = self._frame.run(self._batch_rows, _milliseconds(timeout), as_view)
+        if not self._is_collected:
+            self._profile = result.profile()
+        return result
+
+    @property
+    def metrics(self) -> dict[str, Any] | None:
+        """What the query that ran last (collect, to_*, iteration, write) has done, while it runs and after it.
+
+        A dict of the whole query with "operators": one dict for each, in the order of the physical plan. None when
+        nothing has run. docs/how-to/profiling.md describes the numbers.
+        """
+        profile = self._profile if self._profile is not None else self._frame.profile()
+        return None if profile is None else profile.read()
 
     def count_rows(self, timeout: float | None = None) -> int:
         """How many rows there are."""
@@ -605,19 +620,33 @@ class DataFrame:
     # ---- looking
 
     def explain(
-        self, show_all: bool = False, format: str = "ascii", simple: bool = False, file: Any = None
+        self,
+        show_all: bool = False,
+        format: str = "ascii",
+        simple: bool = False,
+        file: Any = None,
+        analyze: bool = False,
+        timeout: float | None = None,
     ) -> None:
-        """Print the logical plan; with show_all also the optimized and the physical one."""
+        """Print the logical plan; with show_all also the optimized and the physical one.
+
+        analyze: run the query, throw its rows away, and print the physical plan with the rows, bytes, time and
+        memory of each operator.
+        """
         if _checks.text("format", format) != "ascii":
             raise _native.GarUnsupportedError(f"explain does not support format={_checks.shown(format)}")
         show_all = _checks.flag("show_all", show_all)
+        analyze = _checks.flag("analyze", analyze)
         _checks.flag("simple", simple)
         titles = ("Logical plan", "Optimized plan", "Physical plan")
         parts = []
-        for stage in (0, 1, 2) if show_all else (0,):
+        for stage in (0, 1, 2) if show_all else () if analyze else (0,):
             parts.append(f"== {titles[stage]} ==\n\n{self._frame.explain(stage).rstrip()}\n")
+        if analyze:
+            numbers = _native.explain_analyze(self._frame, _milliseconds(timeout)).rstrip()
+            parts.append(f"== Physical plan, run ==\n\n{numbers}\n")
         text = "\n".join(parts)
-        if not show_all:
+        if not show_all and not analyze:
             text += "\nexplain(show_all=True) shows the optimized and physical plans too.\n"
         print(text, file=file)
 

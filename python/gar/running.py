@@ -27,7 +27,17 @@ class Progress:
     """What a query has done so far."""
 
     __module__ = "gar"
-    __slots__ = ("bytes", "elapsed", "memory_bytes", "memory_peak_bytes", "rows", "rows_read", "state")
+    __slots__ = (
+        "bytes",
+        "elapsed",
+        "memory_bytes",
+        "memory_peak_bytes",
+        "operators",
+        "rows",
+        "rows_read",
+        "state",
+        "waiting",
+    )
     state: str  # "running", "done", "cancelled" or "failed"
     elapsed: float  # seconds since the start; stands still after the end
     rows_read: int  # rows that its scans gave
@@ -35,6 +45,8 @@ class Progress:
     bytes: int  # of the result, made so far
     memory_bytes: int  # memory for columns that it holds
     memory_peak_bytes: int
+    operators: list[dict[str, Any]]  # as in DataFrame.metrics
+    waiting: str | None  # what a query waits for that has not moved for a while
 
     def __init__(self, found: dict[str, Any]) -> None:
         for name in self.__slots__:
@@ -72,7 +84,14 @@ class QueryHandle:
 
     def progress(self) -> Progress:
         """What the query has done so far. Never waits."""
-        return Progress(self._result.progress())
+        found = self._result.progress()
+        profile = self._result.profile().read()
+        return Progress({**found, "waiting": profile["waiting"], "operators": profile["operators"]})
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """What the query and its operators have done so far; see DataFrame.metrics."""
+        return self._result.profile().read()
 
     def done(self) -> bool:
         """Whether the query has ended, well or not: result() would not wait."""

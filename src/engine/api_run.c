@@ -39,6 +39,7 @@ struct gar_result {
     int64_t kept_capacity;
     struct gar_progress_line line;
     int64_t ticks;            /* of waiting */
+    int32_t is_read;          /* atomic: the end, or a failure, was given out */
     struct gar_error failure; /* status < 0: the first, told by all later calls */
     uint64_t generation;      /* of the process that runs it */
 };
@@ -307,6 +308,9 @@ static enum gar_status next_batch_until(struct gar_result *result, int64_t deadl
         const struct gar_trace_args args = {.query = gar_profile_id(result->profile)};
         gar_trace_span("wait", "next rows", start_ns, &args);
     }
+    if (status != GAR_OK && status != GAR_PENDING) {
+        __atomic_store_n(&result->is_read, 1, __ATOMIC_RELEASE);
+    }
     return note_failure(result, status, &why, err);
 }
 
@@ -410,12 +414,14 @@ struct gar_profile *gar_result_profile(const struct gar_result *result)
 void gar_result_progress(const struct gar_result *result, struct gar_progress *out)
 {
     struct gar_query_profile seen;
+    const bool is_told = gar_profile_is_told(result->profile) ||
+                         __atomic_load_n(&result->is_read, __ATOMIC_ACQUIRE) != 0;
     gar_profile_read_query(result->profile, &seen);
     const struct gar_progress full = {
         .struct_bytes = out->struct_bytes,
-        .state = is_foreign(result) ? GAR_RUN_FAILED
-                 : seen.is_finished ? state_of_end(seen.status)
-                                    : GAR_RUN_RUNNING,
+        .state = is_foreign(result)            ? GAR_RUN_FAILED
+                 : is_told && seen.is_finished ? state_of_end(seen.status)
+                                               : GAR_RUN_RUNNING,
         .elapsed_ns = seen.wall_ns,
         .rows_read = seen.rows_read,
         .rows = seen.rows,

@@ -187,7 +187,8 @@ struct gar_pipeline {
     int64_t seq_head;      /* oldest unit not delivered */
     int64_t in_flight;     /* jobs at work */
     int64_t window;        /* most units between head and next */
-    struct gar_job **ring; /* window_max items by seq; NULL: none */
+    struct gar_job **ring; /* window_max items; NULL: none */
+    int64_t held_units;    /* jobs in the ring */
     int64_t window_max;
     int64_t work_rows; /* through the operator that had most, and bytes; of an inline query */
     int64_t work_bytes;
@@ -224,6 +225,7 @@ struct gar_job {
     enum gar_job_kind kind;
     struct gar_pipeline *pipeline; /* MORSEL, ITEM */
     int64_t seq;                   /* MORSEL */
+    int64_t slot;                  /* MORSEL: in the ring */
     struct gar_branch *branch;
     struct gar_source_unit unit;
     int64_t rows;               /* that reached the sink so far */
@@ -379,6 +381,8 @@ void gar_job_free(struct gar_job *job);
 void gar_pipeline_run_morsel(struct gar_job *job, int32_t worker);
 /* Forget what the transforms of a job would go on from. */
 void gar_pipeline_drop_saved(struct gar_job *job);
+/* role: how many more units may be at work. */
+int64_t gar_pipeline_room(const struct gar_pipeline *pipeline);
 /* Places for the worker states of all branches. */
 GAR_MUST_USE enum gar_status gar_pipeline_make_workers(struct gar_pipeline *pipeline,
                                                        int32_t workers, struct gar_error *err);

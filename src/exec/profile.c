@@ -32,7 +32,6 @@ struct op {
     enum gar_operator_role role;
     int32_t pipeline;                     /* from 1 */
     int32_t branch;                       /* from 1 */
-    bool is_result;                       /* the sink whose rows the caller gets */
     const struct op_memory *memory;       /* in the profile's list, or NULL */
     const struct gar_scan_counts *counts; /* likewise */
 };
@@ -51,11 +50,12 @@ struct gar_profile {
     int64_t start_ns;
     int64_t end_ns; /* atomic, released after status; 0: runs */
     enum gar_status status;
+    int32_t is_told;      /* atomic */
     int32_t is_described; /* atomic, released after what follows, which is constant then */
     int32_t op_count;
     int32_t pipeline_count;
-    int32_t workers; /* the role's counts are behind those of the workers */
-    bool is_inline;
+    int32_t workers;                   /* the role's counts are behind those of the workers */
+    int32_t is_inline;                 /* atomic */
     struct gar_account *account;       /* owned reference, or NULL */
     struct op *ops;                    /* owned */
     struct gar_strbuf texts;           /* details, NUL between them */
@@ -252,7 +252,6 @@ static void describe_sink(struct gar_pipeline *p, struct op *op, struct gar_strb
     op->role = GAR_OPERATOR_SINK;
     op->name = sink->vtable->name;
     op->memory = memory_of(sink->memory);
-    op->is_result = p->is_result;
     op->branch = 1;
     sink->vtable->explain(sink, texts);
     if (p->range.skip > 0) {
@@ -312,7 +311,7 @@ enum gar_status gar_profile_describe(struct gar_profile *profile, const struct g
                                      struct gar_error *err)
 {
     profile->op_count = count_ops(query);
-    profile->is_inline = query->is_inline;
+    profile->is_inline = query->is_inline ? 1 : 0;
     profile->workers =
         (int32_t)gar_max_i64(query->workers, gar_pool_workers(gar_runtime_compute(query->runtime)));
     profile->ops = (struct op *)gar_calloc(profile->op_count, (int64_t)sizeof *profile->ops);
@@ -402,6 +401,21 @@ int64_t gar_profile_batch_bytes(const struct gar_batch *batch)
     return batch->selected == batch->rows
                ? bytes
                : (int64_t)((double)bytes * (double)batch->selected / (double)batch->rows);
+}
+
+void gar_profile_set_told(struct gar_profile *profile)
+{
+    __atomic_store_n(&profile->is_told, 1, __ATOMIC_RELEASE);
+}
+
+bool gar_profile_is_told(const struct gar_profile *profile)
+{
+    return __atomic_load_n(&profile->is_told, __ATOMIC_ACQUIRE) != 0;
+}
+
+void gar_profile_set_on_loop(struct gar_profile *profile)
+{
+    __atomic_store_n(&profile->is_inline, 0, __ATOMIC_RELAXED);
 }
 
 void gar_profile_set_pipeline(struct gar_profile *profile, int32_t pipeline)
@@ -514,8 +528,8 @@ void gar_profile_read_query(const struct gar_profile *profile, struct gar_query_
     }
     out->operator_count = profile->op_count;
     out->pipeline_count = profile->pipeline_count;
-    out->is_inline = profile->is_inline;
-    out->threads = profile->is_inline ? 1 : profile->workers;
+    out->is_inline = __atomic_load_n(&profile->is_inline, __ATOMIC_RELAXED) != 0;
+    out->threads = out->is_inline ? 1 : profile->workers;
     out->pipeline = end_ns != 0 ? 0 : __atomic_load_n(&profile->pipeline, __ATOMIC_RELAXED);
     out->waiting = end_ns != 0 ? NULL : __atomic_load_n(&profile->waiting, __ATOMIC_ACQUIRE);
     for (int32_t w = 0; w <= profile->workers; w++) {

@@ -86,14 +86,18 @@ GAR_MUST_USE enum gar_status gar_profile_new_memory(struct gar_profile *profile,
 GAR_MUST_USE enum gar_status gar_profile_describe(struct gar_profile *profile,
                                                   const struct gar_query *query,
                                                   struct gar_error *err);
-/* role: the query ended. Once. */
+/* role: the query ended; then, when the consumer has been told: a query that is told has its end mark in the stream. */
 void gar_profile_end(struct gar_profile *profile, enum gar_status status);
+void gar_profile_set_told(struct gar_profile *profile);
+bool gar_profile_is_told(const struct gar_profile *profile);
 /* Number of the query in this process, from 1. Constant. */
 int64_t gar_profile_id(const struct gar_profile *profile);
 /* Grows whenever an operator gives or takes a batch. Threads: any. */
 int64_t gar_profile_moves(const struct gar_profile *profile);
 /* role: what a query that does not move waits for; NULL: it moves. Kept by the profile, a few times. */
 void gar_profile_set_waiting(struct gar_profile *profile, const char *text);
+/* role: a query that was described as inline runs in the pools now. */
+void gar_profile_set_on_loop(struct gar_profile *profile);
 /* role: which pipeline runs now (from 1). */
 void gar_profile_set_pipeline(struct gar_profile *profile, int32_t pipeline);
 /* role: rows went to the consumer. */

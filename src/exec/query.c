@@ -70,8 +70,8 @@ enum gar_status gar_query_own(struct gar_query *query, void *object,
 void gar_query_free_parts(struct gar_query *query)
 {
     for (struct gar_pipeline *p = query->pipelines; p != NULL; p = p->all_next) {
-        for (int64_t seq = p->seq_head; p->ring != NULL && seq < p->seq_next; seq++) {
-            struct gar_job *job = p->ring[seq % p->window_max];
+        for (int64_t i = 0; p->ring != NULL && i < p->window_max; i++) {
+            struct gar_job *job = p->ring[i];
             if (job != NULL) {
                 if (!job->is_done) {
                     job->branch->source->vtable->unit_free(job->branch->source, &job->unit);
@@ -162,6 +162,7 @@ static void on_advance_message(struct gar_message *message, struct gar_loop *loo
     gar_query_role_assert();
     if (!query->is_on_loop) {
         query->is_on_loop = true;
+        gar_profile_set_on_loop(query->profile);
         gar_query_widen(query);
         if (query->cancel->deadline_ns != INT64_MAX) {
             gar_loop_start_timer_on_loop(loop, &query->deadline, query->cancel->deadline_ns);

@@ -399,13 +399,37 @@ static enum gar_status deliver_job(struct gar_pipeline *p, struct gar_job *job,
     return GAR_OK;
 }
 
+/* Does deliver get batches in the order of the units? Then a slow unit holds up those behind it, and places in the ring go
+ * by number; else a place is any free one. */
+static bool keeps_order(const struct gar_pipeline *p)
+{
+    return p->is_ordered && p->sink->vtable->push == NULL;
+}
+
+int64_t gar_pipeline_room(const struct gar_pipeline *p)
+{
+    return p->window - (keeps_order(p) ? p->seq_next - p->seq_head : p->held_units);
+}
+
+/* There is room. */
+static int64_t slot_for(const struct gar_pipeline *p, int64_t seq) GAR_REQUIRES(gar_query_role)
+{
+    int64_t slot = seq % p->window_max;
+    while (p->ring[slot] != NULL) {
+        slot = (slot + 1) % p->window_max;
+    }
+    return slot;
+}
+
 /* A unit is through: forget its job; more units may go together when the first ones did not fill a
  * limit. */
 static void retire_job(struct gar_pipeline *p, struct gar_job *job) GAR_REQUIRES(gar_query_role)
 {
-    p->ring[job->seq % p->window_max] = NULL;
+    p->ring[job->slot] = NULL;
+    p->held_units--;
     recycle_job(p->query, job);
-    while (p->seq_head < p->seq_next && p->ring[p->seq_head % p->window_max] == NULL) {
+    while (keeps_order(p) && p->seq_head < p->seq_next &&
+           p->ring[p->seq_head % p->window_max] == NULL) {
         p->seq_head++;
     }
     p->pace.retired++;
@@ -509,8 +533,9 @@ static enum gar_status resume_job(struct gar_pipeline *p, struct gar_job *job,
 static enum gar_status drain(struct gar_pipeline *p, struct gar_error *err)
     GAR_REQUIRES(gar_query_role)
 {
-    for (int64_t seq = p->seq_head; seq < p->seq_next; seq++) {
-        struct gar_job *job = p->ring[seq % p->window_max];
+    const int64_t head = p->seq_head;
+    for (int64_t i = 0; i < p->window_max; i++) {
+        struct gar_job *job = p->ring[(head + i) % p->window_max];
         if (job == NULL) {
             continue;
         }
@@ -525,7 +550,7 @@ static enum gar_status drain(struct gar_pipeline *p, struct gar_error *err)
             }
             GAR_TRY(resume_job(p, job, err));
         }
-        if (p->is_ordered && p->sink->vtable->push == NULL && !p->is_satisfied) {
+        if (keeps_order(p) && !p->is_satisfied) {
             break;
         }
     }
@@ -548,17 +573,16 @@ static void begin_before(struct gar_pipeline *p, struct gar_branch *branch)
 static enum gar_status dispatch(struct gar_pipeline *p, struct gar_error *err)
     GAR_REQUIRES(gar_query_role)
 {
-    while (!p->is_satisfied && p->branch < p->branch_count &&
-           p->seq_next - p->seq_head < p->window) {
+    while (!p->is_satisfied && p->branch < p->branch_count && gar_pipeline_room(p) > 0) {
         struct gar_branch *branch = &p->branches[p->branch];
         struct gar_source_unit unit = {0};
         if (branch->before != NULL) {
-            if (p->in_flight == 0 && p->seq_head == p->seq_next) {
+            if (p->in_flight == 0 && p->held_units == 0) {
                 begin_before(p, branch);
             }
             return GAR_PENDING;
         }
-        if (branch->waits && !p->is_branch_begun && p->seq_head < p->seq_next) {
+        if (branch->waits && !p->is_branch_begun && p->held_units > 0) {
             return GAR_PENDING;
         }
         const struct gar_job place = {.seq = p->seq_next};
@@ -588,7 +612,9 @@ static enum gar_status dispatch(struct gar_pipeline *p, struct gar_error *err)
         job->branch = branch;
         job->unit = unit;
         job->rows_max = p->range.take >= 0 ? p->range.skip + p->range.take : -1;
-        p->ring[job->seq % p->window_max] = job;
+        job->slot = slot_for(p, job->seq);
+        p->ring[job->slot] = job;
+        p->held_units++;
         p->in_flight++;
         begin_morsel(p, job, grant);
     }
@@ -601,8 +627,8 @@ static enum gar_status dispatch(struct gar_pipeline *p, struct gar_error *err)
 static void park(struct gar_pipeline *p) GAR_REQUIRES(gar_query_role)
 {
     struct gar_query *query = p->query;
-    for (int64_t seq = p->seq_head; seq < p->seq_next; seq++) {
-        struct gar_job *job = p->ring[seq % p->window_max];
+    for (int64_t i = 0; i < p->window_max; i++) {
+        struct gar_job *job = p->ring[i];
         if (job != NULL && !job->is_done && !job->is_parked) {
             job->is_parked = job->branch->source->vtable->park != NULL &&
                              job->branch->source->vtable->park(job->branch->source, &job->unit);
@@ -663,6 +689,9 @@ static void set_window(struct gar_pipeline *p) GAR_REQUIRES(gar_query_role)
     const bool is_inline = p->query->is_inline;
     p->pace.is_on = p->is_result && !is_inline && !p->query->is_greedy;
     p->window = is_inline || p->pace.is_on || p->range.take >= 0 ? 1 : p->window_max;
+    if (!is_inline && !p->is_ordered && p->range.take < 0) {
+        p->window = gar_max_i64(p->window, 2); /* while one unit is slow, others widen it */
+    }
 }
 
 void gar_query_widen(struct gar_query *query)
@@ -693,7 +722,6 @@ static enum gar_status start_pipeline(struct gar_pipeline *p, struct gar_error *
         GAR_TRY(p->sink->vtable->start(p->sink, p->query, p->query->workers, err));
     }
     p->state = GAR_PIPELINE_RUNNING;
-    gar_profile_set_pipeline(p->query->profile, p->number);
     if (p->range.take == 0) {
         satisfy(p);
     }
@@ -741,6 +769,7 @@ static enum gar_status finalize(struct gar_pipeline *p, struct gar_error *err)
 static enum gar_status advance_pipeline(struct gar_pipeline *p, struct gar_error *err)
     GAR_REQUIRES(gar_query_role)
 {
+    gar_profile_set_pipeline(p->query->profile, p->number);
     if (p->state == GAR_PIPELINE_WAITING) {
         GAR_TRY(start_pipeline(p, err));
     }
@@ -753,7 +782,7 @@ static enum gar_status advance_pipeline(struct gar_pipeline *p, struct gar_error
             note_blocked(p);
         }
         const bool is_all_given = p->is_satisfied || p->branch >= p->branch_count;
-        if (!is_all_given || p->in_flight > 0 || p->seq_head < p->seq_next) {
+        if (!is_all_given || p->in_flight > 0 || p->held_units > 0) {
             return GAR_PENDING;
         }
         p->state = GAR_PIPELINE_FINALIZING;
@@ -797,8 +826,9 @@ static void finish(struct gar_query *query) GAR_REQUIRES(gar_query_role)
     }
     gar_query_free_parts(query);
     query->is_finished = true;
+    gar_profile_end(query->profile, query->status); /* the consumer finds all of it */
     if (query->is_inline) {
-        gar_profile_end(query->profile, query->status);
+        gar_profile_set_told(query->profile);
         return;
     }
     gar_cancel_remove_waker(query->cancel, &query->waker);
@@ -808,7 +838,7 @@ static void finish(struct gar_query *query) GAR_REQUIRES(gar_query_role)
     gar_runtime_leave(query->runtime); /* whoever sees the end finds the query gone */
     gar_stream_end(query->stream, query->status, query->is_failed ? &query->error : NULL);
     query->stream = NULL;
-    gar_profile_end(query->profile, query->status); /* whoever sees it finds the end mark */
+    gar_profile_set_told(query->profile); /* whoever sees it finds the end mark */
     gar_query_unref(query);
 }
 

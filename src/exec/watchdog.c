@@ -65,7 +65,7 @@ static bool tell_query(struct gar_query *query, double seconds, char *text, size
     if (waiting > 0) {
         (void)snprintf(text + used, text_bytes - used, "; %lld more tasks %s", (long long)waiting,
                        told == JOBS_TOLD ? "are under way" : "wait for a free thread");
-    } else if (told == 0 && query->stream != NULL && gar_stream_is_full(query->stream)) {
+    } else if (told == 0 && query->current != NULL && query->current->pace.blocked_ns != 0) {
         (void)snprintf(text + used, text_bytes - used, "; its rows wait for who reads them");
         return true;
     } else if (told == 0) {

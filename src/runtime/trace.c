@@ -2,8 +2,9 @@
 /* The trace: rings of events, one a thread, and the file.
  *
  * A ring has one writer (its thread) and one reader (who holds the lock); head and tail are released by the one and acquired
- * by the other. Rings live as long as the process, because a thread may be inside one when the trace ends; there are at
- * most RINGS_MAX. The file ends with a footer that the next flush overwrites. */
+ * by the other. The end of a trace switches it off, waits for the few threads that are inside (`writers`), and frees the
+ * rings; a thread knows by the trace's number that its ring is gone. There are at most RINGS_MAX. The file ends with a
+ * footer that the next flush overwrites. */
 #include "runtime/trace.h"
 
 #include <stdio.h>
@@ -61,9 +62,12 @@ static struct {
     bool has_events;
 } synced GAR_GUARDED = {.fd = -1};
 
-static struct ring *rings; /* atomic: newest first */
-static int32_t ring_count; /* atomic */
+static struct ring *rings;   /* atomic: newest first */
+static int32_t ring_count;   /* atomic */
+static int64_t writers;      /* atomic: threads inside put_event */
+static int64_t trace_number; /* atomic: changes when rings are freed */
 static _Thread_local struct ring *own;
+static _Thread_local int64_t own_number; /* the trace of own */
 static struct gar_once fork_once = GAR_ONCE_INIT;
 
 static const char footer[] = "\n]}\n";
@@ -72,9 +76,11 @@ static const char footer[] = "\n]}\n";
 
 static struct ring *own_ring(void)
 {
-    if (own != NULL) {
+    const int64_t number = __atomic_load_n(&trace_number, __ATOMIC_ACQUIRE);
+    if (own != NULL && own_number == number) {
         return own;
     }
+    own = NULL;
     if (__atomic_add_fetch(&ring_count, 1, __ATOMIC_RELAXED) > RINGS_MAX) {
         (void)__atomic_sub_fetch(&ring_count, 1, __ATOMIC_RELAXED);
         return NULL;
@@ -91,15 +97,12 @@ static struct ring *own_ring(void)
                                         __ATOMIC_RELAXED)) {
     }
     own = ring;
+    own_number = number;
     return ring;
 }
 
-static void put_event(const struct event *event)
+static void put_into(struct ring *ring, const struct event *event)
 {
-    struct ring *ring = own_ring();
-    if (ring == NULL) {
-        return;
-    }
     const int64_t head = ring->head;
     if (head - __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) == RING_EVENTS) {
         (void)__atomic_fetch_add(&ring->dropped, 1, __ATOMIC_RELAXED);
@@ -107,6 +110,17 @@ static void put_event(const struct event *event)
     }
     ring->events[head % RING_EVENTS] = *event;
     __atomic_store_n(&ring->head, head + 1, __ATOMIC_RELEASE);
+}
+
+/* Counted before it looks whether the trace is on: either the end sees us, or we see the end. */
+static void put_event(const struct event *event)
+{
+    (void)__atomic_fetch_add(&writers, 1, __ATOMIC_SEQ_CST);
+    struct ring *ring = __atomic_load_n(&gar_trace_on, __ATOMIC_SEQ_CST) != 0 ? own_ring() : NULL;
+    if (ring != NULL) {
+        put_into(ring, event);
+    }
+    (void)__atomic_fetch_sub(&writers, 1, __ATOMIC_RELEASE);
 }
 
 void gar_trace_span(const char *category, const char *name, int64_t start_ns,
@@ -294,9 +308,31 @@ static enum gar_status flush_locked(struct gar_error *err) GAR_REQUIRES(lock)
     return status;
 }
 
+static void free_rings(void) GAR_REQUIRES(lock)
+{
+    struct ring *ring = __atomic_exchange_n(&rings, NULL, __ATOMIC_ACQUIRE);
+    (void)__atomic_add_fetch(&trace_number, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&ring_count, 0, __ATOMIC_RELAXED);
+    while (ring != NULL) {
+        struct ring *next = ring->next;
+        gar_free(ring);
+        ring = next;
+    }
+}
+
+/* No event is taken any more, and nobody is inside. */
+static void switch_off(void)
+{
+    __atomic_store_n(&gar_trace_on, 0, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&writers, __ATOMIC_SEQ_CST) > 0) {
+        gar_thread_yield();
+    }
+}
+
 static enum gar_status close_locked(struct gar_error *err) GAR_REQUIRES(lock)
 {
-    __atomic_store_n(&gar_trace_on, 0, __ATOMIC_RELAXED);
+    switch_off();
+    free_rings();
     const enum gar_status status = gar_file_close(synced.fd, synced.path, err);
     gar_free(synced.path);
     synced.path = NULL;
@@ -318,6 +354,7 @@ static void after_in_parent(void) GAR_NO_TSA
 
 static void after_in_child(void) GAR_NO_TSA
 {
+    __atomic_store_n(&writers, 0, __ATOMIC_RELAXED); /* those threads are not here */
     if (synced.path != NULL) {
         const enum gar_status status = close_locked(NULL);
         (void)status; /* nothing was written through this descriptor */
@@ -357,13 +394,6 @@ static enum gar_status begin_locked(const char *path, struct gar_error *err) GAR
     synced.offset = 0;
     synced.start_ns = gar_clock_ns();
     synced.has_events = false;
-    for (struct ring *ring = __atomic_load_n(&rings, __ATOMIC_ACQUIRE); ring != NULL;
-         ring = ring->next) { /* what is left of an earlier trace */
-        __atomic_store_n(&ring->tail, __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE),
-                         __ATOMIC_RELEASE);
-        __atomic_store_n(&ring->dropped, 0, __ATOMIC_RELAXED);
-        ring->is_named = false;
-    }
     struct gar_strbuf head = {0};
     gar_strbuf_append(&head, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
     begin_event(&head);
@@ -376,7 +406,7 @@ static enum gar_status begin_locked(const char *path, struct gar_error *err) GAR
         (void)closed; /* the first error counts */
         return written;
     }
-    __atomic_store_n(&gar_trace_on, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&gar_trace_on, 1, __ATOMIC_SEQ_CST);
     return GAR_OK;
 }
 
@@ -409,6 +439,7 @@ enum gar_status gar_trace_end(struct gar_error *err)
     enum gar_status status = GAR_OK;
     gar_mutex_lock(&lock);
     if (synced.path != NULL) {
+        switch_off();
         status = flush_locked(err);
         const enum gar_status closed = close_locked(status < 0 ? NULL : err);
         status = status < 0 ? status : closed;

@@ -156,8 +156,7 @@ static int64_t ahead_of(const struct scan_source *source, const struct gar_query
     const bool is_bounded =
         pipeline != NULL && (pipeline->range.take >= 0 || pipeline->pace.is_on || query->is_inline);
     if (is_bounded) { /* begin with one unit, read nothing that may not be wanted */
-        ahead = gar_min_i64(ahead,
-                            pipeline->window - (pipeline->seq_next - pipeline->seq_head) - given);
+        ahead = gar_min_i64(ahead, gar_pipeline_room(pipeline) - given);
     }
     return ahead;
 }
