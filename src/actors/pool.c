@@ -17,7 +17,7 @@
 
 /* Results up to this are copied out of the arena. */
 #define COPY_BYTES INT64_C(16384)
-/* Results up to this are checked on the loop. */
+/* Results with texts or lists, whose every row is looked at, are checked on the loop up to this. */
 #define SMALL_BYTES (INT64_C(64) << 10)
 /* A worker has so many leases at most; more results are copied. */
 #define LEASES_MAX (GAR_WIRE_SLOTS / 2)
@@ -58,10 +58,9 @@ struct gar_actor_pool {
     struct gar_roster *roster;
     struct gar_timer alarm;
     bool is_entered;
-    bool is_ended;
+    bool is_plain;                 /* results have values of fixed width only */
     enum gar_status cancel_status; /* < 0: cancelled for this reason */
     struct gar_error cancel_error;
-    int64_t rows;
     int32_t count;
     struct actor actors[];
 };
@@ -158,6 +157,10 @@ static enum gar_status prepare_data(struct gar_actor_pool *pool,
     pool->output = gar_schema_ref(options->output);
     GAR_TRY(gar_schema_export(options->output, GAR_TEXT_LARGE_OFFSETS, &pool->output_abi, err));
     GAR_TRY(gar_wire_layout_new(&pool->output_abi, &pool->output_layout, err));
+    for (int32_t i = 1; i < pool->output_layout->count; i++) {
+        const enum gar_wire_node_kind kind = pool->output_layout->nodes[i].kind;
+        pool->is_plain &= kind == GAR_WIRE_NODE_FIXED || kind == GAR_WIRE_NODE_BITS;
+    }
     GAR_TRY(gar_schema_export(options->input, GAR_TEXT_LARGE_OFFSETS, &input, err));
     const enum gar_status status = gar_wire_layout_new(&input, &pool->input_layout, err);
     if (status >= 0) {
@@ -246,6 +249,7 @@ enum gar_status gar_actor_pool_new(const struct gar_actor_pool_options *options,
     pool->listener = *options->listener;
     pool->context = options->context;
     pool->alarm.fire = on_alarm;
+    pool->is_plain = true;
     pool->name = gar_strdup(options->name);
     enum gar_status status =
         pool->name == NULL ? gar_error_nomem(err, 1) : prepare_data(pool, options, err);
@@ -552,7 +556,7 @@ static void take_result(struct actor *actor, const struct gar_wire_message *mess
     a->part = part;
     a->answer = *message;
     a->answer.rows = part->rows; /* what it must have; wire_read compares */
-    if (message->bytes > SMALL_BYTES) {
+    if (message->bytes > SMALL_BYTES && !pool->is_plain) {
         gar_pool_submit(gar_runtime_compute(pool->common.runtime), &a->task);
         return;
     }
