@@ -15,7 +15,9 @@ enum { RUNS = 7 };
 static struct gar_runtime *runtime;
 static struct gar_schema *input;
 static struct gar_schema *output;
-static char worker[512];
+static const char *const *program;
+static char code[4096];
+static int64_t code_bytes;
 
 static void check(enum gar_status status, const struct gar_error *err)
 {
@@ -56,7 +58,6 @@ static void run_once(int32_t actors, int64_t rows, int64_t count, int64_t *out_f
                      int64_t *out_all)
 {
     struct gar_error err = GAR_ERROR_INIT;
-    const char *const argv[] = {worker, NULL};
     struct gar_actor_seat seats[16];
     struct gar_stream *in = NULL;
     struct gar_stream *out = NULL;
@@ -69,7 +70,9 @@ static void run_once(int32_t actors, int64_t rows, int64_t count, int64_t *out_f
     check(gar_stream_new_batches(input, batches, count, &in, &err), &err);
     const struct gar_actor_apply apply = {.pool = {.runtime = runtime,
                                                    .name = "add",
-                                                   .argv = argv,
+                                                   .argv = program,
+                                                   .code = code,
+                                                   .code_bytes = code_bytes,
                                                    .input = input,
                                                    .output = output,
                                                    .seats = seats,
@@ -124,11 +127,22 @@ int main(int argc, char **argv)
     const struct gar_field out[] = {{.name = sum, .type = gar_type_of(GAR_FLOAT64)}};
     const struct gar_runtime_options options = {.compute_threads = 0};
     struct gar_error err = GAR_ERROR_INIT;
-    if (argc != 2) {
-        (void)fprintf(stderr, "usage: actors_bench PATH/tests/actors_test_worker\n");
+    if (argc < 3) {
+        (void)fprintf(stderr,
+                      "usage: actors_bench CODE_FILE PROGRAM [ARGUMENT ...]\n"
+                      "  e.g. actors_bench /dev/null build/release/tests/actors_test_worker\n");
         return 2;
     }
-    (void)snprintf(worker, sizeof worker, "%s", argv[1]);
+    FILE *file = fopen(argv[1], "re");
+    code_bytes = file != NULL ? (int64_t)fread(code, 1, sizeof code, file) : 0;
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    union {
+        char **plain;
+        const char *const *constant;
+    } arguments = {.plain = argv + 2};
+    program = arguments.constant;
     check(gar_schema_new(in, 2, false, &input, &err), &err);
     check(gar_schema_new(out, 1, false, &output, &err), &err);
     check(gar_runtime_new(&options, &runtime, &err), &err);

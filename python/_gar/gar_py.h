@@ -258,6 +258,7 @@ extern PyMethodDef expression_functions[];
 extern PyMethodDef frame_functions[];
 extern PyMethodDef array_functions[];
 extern PyMethodDef resource_functions[];
+extern PyMethodDef worker_functions[];
 /* A new expression: the argument itself, or a literal of it. NULL with an exception. Caller releases. */
 struct gar_expr *expression_from_object(struct gar_state *state, PyObject *obj);
 /* Moves expr. */

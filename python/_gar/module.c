@@ -287,7 +287,8 @@ static int exec_module(PyObject *module)
         PyModule_AddFunctions(module, frame_functions) < 0 ||
         PyModule_AddFunctions(module, array_functions) < 0 ||
         PyModule_AddFunctions(module, resource_functions) < 0 ||
-        PyModule_AddFunctions(module, profile_functions) < 0) {
+        PyModule_AddFunctions(module, profile_functions) < 0 ||
+        PyModule_AddFunctions(module, worker_functions) < 0) {
         return -1;
     }
     return 0;

@@ -373,6 +373,9 @@ static void on_link_ready(void *owner)
 {
     struct actor *actor = owner;
     struct gar_actor_pool *pool = actor->pool;
+    if (actor->seat.set_process != NULL) {
+        actor->seat.set_process(actor->seat.grant, gar_link_pid(actor->link));
+    }
     gar_roster_ready(pool->roster, (int32_t)(actor - pool->actors), gar_clock_ns());
 }
 

@@ -23,6 +23,7 @@ struct gar_actor_seat {
     const char *device; /* names of its devices ("3,4"), for messages; NULL: it has none */
     void *grant;        /* the ledger's handle; may be NULL */
     void (*release)(void *grant); /* once, on the loop, after the process is reaped; may be NULL */
+    void (*set_process)(void *grant, int64_t pid); /* a process uses it; may be NULL */
     /* What the end or the exception of a process says of its devices, told to the ledger. *out_is_aside: they are out of
      * service now, the actor will not be started again. out_why: static words. On the loop; NULL without devices. */
     enum gar_device_error (*judge)(void *grant, int32_t exit_code, int32_t signal, const char *text,
