@@ -9,6 +9,7 @@ import datetime
 import io
 import os
 import random
+import struct
 from decimal import Decimal
 
 import pyarrow as pa
@@ -226,7 +227,45 @@ EXPRESSIONS = [
 ]
 
 
+def region(kind, rows, arrays):
+    """A batch as actors pass it (src/actors/wire.h): head, a description for each array, buffers at multiples of 64."""
+    nodes = [(rows, 0, (b"", b"", b"")), *arrays]
+    at = 64 * (1 + len(nodes))
+    head = struct.pack("<8q", rows, len(nodes), 0, 0, 0, 0, 0, 0)
+    descriptions, body = b"", b""
+    for length, nulls, buffers in nodes:
+        offsets = []
+        for buffer in buffers:
+            offsets.append(at)
+            padded = buffer + b"\0" * (-len(buffer) % 64)
+            body += padded
+            at += len(padded)
+        descriptions += struct.pack("<8q", length, nulls, *offsets, *map(len, buffers))
+    return bytes([kind]) + head + descriptions + body
+
+
+def wire_files():
+    floats = struct.pack("<3d", 1.5, -2.0, 1e300)
+    return {
+        "numbers": region(0, 3, [(3, 1, (b"\x05", floats, b"")), (3, 0, (b"", b"\x03", b""))]),
+        "texts": region(
+            1, 3, [(3, 0, (b"", struct.pack("<4q", 0, 1, 1, 20), b"a" * 20)), (3, 0, (b"", floats, b""))]
+        ),
+        "lists": region(2, 2, [(2, 0, (b"", struct.pack("<3q", 0, 1, 3), b"")), (3, 0, (b"", floats, b""))]),
+        "no-rows": region(0, 0, [(0, 0, (b"", b"", b"")), (0, 0, (b"", b"", b""))]),
+        "falling-offsets": region(
+            1, 3, [(3, 0, (b"", struct.pack("<4q", 0, 9, 1, 20), b"a" * 20)), (3, 0, (b"", floats, b""))]
+        ),
+        "huge-offset": region(
+            1, 1, [(1, 0, (b"", struct.pack("<2q", 0, 2**62), b"a")), (1, 0, (b"", floats, b""))]
+        ),
+    }
+
+
 def main():
+    files = wire_files()
+    for name, data in [*files.items(), *broken({f"{name}.bin": data for name, data in files.items()}, 11)]:
+        write("wire", name, data)
     files = parquet_files()
     for name, data in [*files.items(), *broken(files, 20200229)]:
         write("parquet", name, data)

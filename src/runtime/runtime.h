@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime: compute pool, IO pool, spawn thread, query loop, memory pool. Threads start at first need and are joined at free. */
+/* The runtime: compute pool, IO pool, spawn thread, query loop, memory pool. Threads start at first need and are joined at
+ * free. */
 #ifndef GAR_RUNTIME_RUNTIME_H
 #define GAR_RUNTIME_RUNTIME_H
 
