@@ -21,7 +21,10 @@ struct pick_state {
     bool is_text;
     struct gar_aggregate_array values; /* of the form, or struct text_slot */
     struct gar_aggregate_array
-        seen;                /* uint8_t; texts and any_value: does the group have a value? */
+        seen; /* uint8_t; texts and any_value: does the group have a value? */
+    struct gar_aggregate_array
+        bounds;              /* uint32_t; min and max of texts: first four bytes of the picked one,
+                                          as a number in their order: most rows are told apart by it */
     struct gar_buffer *heap; /* owned; bytes of texts */
     int64_t heap_used;
 };
@@ -50,6 +53,20 @@ static void fill_start(struct pick_state *state, int64_t first)
     }
 }
 
+/* Bounds that no text is beyond. */
+static enum gar_status resize_bounds(struct pick_state *state, int64_t groups,
+                                     struct gar_error *err)
+{
+    const int64_t before = state->bounds.count;
+    GAR_TRY(gar_aggregate_array_grow(&state->bounds, state->head.memory, groups,
+                                     (int64_t)sizeof(uint32_t), err));
+    uint32_t *bounds = (uint32_t *)gar_aggregate_array_data(&state->bounds);
+    for (int64_t g = before; g < state->bounds.count; g++) {
+        bounds[g] = state->head.spec.kind == GAR_AGGREGATE_MIN ? UINT32_MAX : 0;
+    }
+    return GAR_OK;
+}
+
 static enum gar_status pick_resize(struct gar_aggregate *head, int64_t groups,
                                    struct gar_error *err)
 {
@@ -59,6 +76,9 @@ static enum gar_status pick_resize(struct gar_aggregate *head, int64_t groups,
     if (!state->is_text && head->spec.kind != GAR_AGGREGATE_ANY_VALUE) {
         fill_start(state, before);
         return GAR_OK;
+    }
+    if (state->is_text && head->spec.kind != GAR_AGGREGATE_ANY_VALUE) {
+        GAR_TRY(resize_bounds(state, groups, err));
     }
     return gar_aggregate_array_grow(&state->seen, head->memory, groups, 1, err);
 }
@@ -140,6 +160,27 @@ static void any_step(struct pick_state *state, const struct gar_feed *feed)
     }
 }
 
+/* The first four bytes of a text, filled up with zeros, as a number that orders as they do. */
+static uint32_t prefix_of(const uint8_t *bytes, int64_t size)
+{
+    uint32_t prefix = 0;
+    for (int64_t i = 0; i < 4; i++) {
+        prefix = prefix << 8 | (i < size ? bytes[i] : 0);
+    }
+    return prefix;
+}
+
+/* The same of a view, in which they always stand at the same place. */
+static uint32_t view_prefix(const struct gar_string_view *view)
+{
+    uint32_t word = 0;
+    memcpy(&word, view->inlined, sizeof word);
+    word = __builtin_bswap32(word);
+    return view->size >= 4   ? word
+           : view->size <= 0 ? 0
+                             : word & (UINT32_MAX << (8 * (4 - (uint32_t)view->size)));
+}
+
 static int32_t compare_bytes(const uint8_t *a, int64_t a_size, const uint8_t *b, int64_t b_size)
 {
     const int32_t order = memcmp(a, b, (size_t)gar_min_i64(a_size, b_size));
@@ -187,6 +228,9 @@ static enum gar_status offer_text(struct pick_state *state, int64_t group, const
     }
     GAR_TRY(set_text(state, group, bytes, size, err));
     seen[group] = 1;
+    if (state->head.spec.kind != GAR_AGGREGATE_ANY_VALUE) {
+        ((uint32_t *)gar_aggregate_array_data(&state->bounds))[group] = prefix_of(bytes, size);
+    }
     return GAR_OK;
 }
 
@@ -212,6 +256,25 @@ static enum gar_status offer_used_entries(struct pick_state *state,
     return status;
 }
 
+/* min and max: only texts that the bound does not rule out are compared. */
+static enum gar_status pick_bounded(struct pick_state *state, const struct gar_feed *feed,
+                                    struct gar_error *err)
+{
+    const struct gar_string_view *views = (const struct gar_string_view *)feed->flat->values;
+    const uint32_t *bounds = (const uint32_t *)gar_aggregate_array_data(&state->bounds);
+    const bool is_min = state->head.spec.kind == GAR_AGGREGATE_MIN;
+    for (int64_t i = 0; i < feed->count; i++) {
+        const uint32_t group = feed->groups != NULL ? feed->groups[i] : 0;
+        const uint32_t prefix = view_prefix(&views[feed->places[i]]);
+        if (is_min ? prefix <= bounds[group] : prefix >= bounds[group]) {
+            int64_t size = 0;
+            const uint8_t *bytes = gar_column_bytes_at(feed->flat, feed->places[i], &size);
+            GAR_TRY(offer_text(state, group, bytes, size, err));
+        }
+    }
+    return GAR_OK;
+}
+
 static enum gar_status pick_texts(struct pick_state *state, const uint32_t *groups,
                                   const struct gar_column *argument, int64_t rows,
                                   struct gar_error *err)
@@ -223,6 +286,10 @@ static enum gar_status pick_texts(struct pick_state *state, const uint32_t *grou
     struct gar_feed feed;
     gar_feed_init(&feed, argument, groups, rows, GAR_FEED_I64);
     while (gar_feed_next_places(&feed)) {
+        if (state->head.spec.kind != GAR_AGGREGATE_ANY_VALUE) {
+            GAR_TRY(pick_bounded(state, &feed, err));
+            continue;
+        }
         for (int64_t i = 0; i < feed.count; i++) {
             int64_t size = 0;
             const uint8_t *bytes = gar_column_bytes_at(feed.flat, feed.places[i], &size);
@@ -410,6 +477,7 @@ static void pick_free(struct gar_aggregate *head)
     struct pick_state *state = (struct pick_state *)head;
     gar_aggregate_array_destroy(&state->values);
     gar_aggregate_array_destroy(&state->seen);
+    gar_aggregate_array_destroy(&state->bounds);
     gar_buffer_unref(state->heap);
 }
 

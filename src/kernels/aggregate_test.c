@@ -538,11 +538,62 @@ static void test_allocation_failures(void **context)
     gar_column_unref(column);
 }
 
+/* Texts that are alike at the start: short, empty, with zeros and high bytes, long ones. */
+static void test_least_and_greatest_texts(void **context)
+{
+    (void)context;
+    enum { TEXTS = 400, TEXT_BYTES = 16 };
+    static const uint8_t letters[4] = {0, 'a', 0x7f, 0xff};
+    for (int32_t round = 0; round < 60; round++) {
+        static uint8_t texts[TEXTS][TEXT_BYTES];
+        int64_t sizes[TEXTS];
+        struct gar_builder builder;
+        struct gar_column *column = NULL;
+        int64_t best = 0;
+        const bool is_min = round % 2 == 0;
+        gar_builder_init(&builder, gar_memory_system(), gar_type_of(GAR_BINARY));
+        for (int64_t i = 0; i < TEXTS; i++) {
+            sizes[i] = (int64_t)(next_random() % (round % 3 == 0 ? TEXT_BYTES + 1 : 6));
+            for (int64_t b = 0; b < sizes[i]; b++) {
+                texts[i][b] = b < round % 5 ? 'x' : letters[next_random() % 4];
+            }
+            assert_int_equal(gar_builder_append_bytes(&builder, texts[i], sizes[i], NULL), GAR_OK);
+            int32_t order =
+                memcmp(texts[i], texts[best], (size_t)gar_min_i64(sizes[i], sizes[best]));
+            order = order != 0 ? order : (sizes[i] > sizes[best]) - (sizes[i] < sizes[best]);
+            best = (is_min ? order < 0 : order > 0) ? i : best;
+        }
+        assert_int_equal(gar_builder_finish(&builder, &column, NULL), GAR_OK);
+        gar_builder_destroy(&builder);
+        const struct gar_aggregate_spec spec = {.kind =
+                                                    is_min ? GAR_AGGREGATE_MIN : GAR_AGGREGATE_MAX,
+                                                .argument = gar_type_of(GAR_BINARY),
+                                                .result = gar_type_of(GAR_BINARY)};
+        const int64_t rows = TEXTS;
+        struct gar_aggregate *state = NULL;
+        struct gar_column *result = NULL;
+        assert_int_equal(gar_aggregate_new(&spec, gar_memory_system(), &state, NULL), GAR_OK);
+        assert_int_equal(gar_aggregate_resize(state, 1, NULL), GAR_OK);
+        assert_int_equal(gar_aggregate_update(state, NULL, column, TEXTS, NULL), GAR_OK);
+        assert_int_equal(
+            gar_aggregate_finish(state, &spec, 0, 1, &rows, gar_memory_system(), &result, NULL),
+            GAR_OK);
+        int64_t size = 0;
+        const uint8_t *bytes = gar_column_bytes_at(result, 0, &size);
+        assert_int_equal(size, sizes[best]);
+        assert_memory_equal(bytes, texts[best], (size_t)size);
+        gar_column_unref(result);
+        gar_column_unref(column);
+        gar_aggregate_free(state);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_kind_type_and_encoding),
         cmocka_unit_test(test_sums_beyond_64_bits),
+        cmocka_unit_test(test_least_and_greatest_texts),
         cmocka_unit_test(test_allocation_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
