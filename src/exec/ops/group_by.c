@@ -21,6 +21,9 @@ enum {
     JOIN_ALONE_GROUPS = 1 << 15, /* so many groups in all are joined by one task */
     PART_ROWS = 1 << 16,         /* rows of one unit of the result */
     JOIN_ALONE_WORKERS = 2,
+    COUNT_LANES = 4,
+    FEW_PLACES = 64,
+    RUN_STEP = 16,
     DENSE_TENTHS = 7, /* a selection of so many tenths of the rows is not gathered */
 };
 
@@ -197,33 +200,89 @@ static enum gar_status room_for_numbers(struct group_by *op, struct worker *w, i
     return gar_buffer_new(op->base.memory, bytes, &w->numbers, err);
 }
 
+/* Rows of each place, of some batch. Few places are counted in several lanes: a counter that is raised row after row
+ * would wait for itself. */
+struct row_counts {
+    int64_t *seen;
+    bool is_few;
+    uint32_t lanes[COUNT_LANES][FEW_PLACES];
+};
+
+static void count_places(struct row_counts *counts, const uint32_t *places, int64_t count)
+{
+    int64_t i = 0;
+    for (; counts->is_few && i + COUNT_LANES <= count; i += COUNT_LANES) {
+        for (int64_t k = 0; k < COUNT_LANES; k++) {
+            counts->lanes[k][places[i + k]]++;
+        }
+    }
+    for (; i < count; i++) {
+        counts->seen[places[i]]++;
+    }
+}
+
+static void end_counts(struct row_counts *counts, int64_t places)
+{
+    for (int64_t p = 0; counts->is_few && p < places; p++) {
+        for (int64_t k = 0; k < COUNT_LANES; k++) {
+            counts->seen[p] += counts->lanes[k][p];
+        }
+    }
+}
+
+/* Selected rows that lie side by side, from selection[at] on. */
+static int64_t run_of(const uint32_t *selection, int64_t at, int64_t count)
+{
+    int64_t n = 1;
+    while (at + n + RUN_STEP <= count &&
+           selection[at + n + RUN_STEP - 1] == selection[at] + n + RUN_STEP - 1) {
+        n += RUN_STEP;
+    }
+    while (at + n < count && selection[at + n] == selection[at] + n) {
+        n++;
+    }
+    return n;
+}
+
 /* Groups become places, rows are counted; rows that are not selected go to waste. */
 static void number_places(struct group_by *op, struct worker *w, const struct gar_batch *batch,
                           bool is_whole, int64_t rows)
 {
     uint32_t *numbers = (uint32_t *)(void *)w->numbers->data;
-    int64_t *seen = rows_of(&w->groups);
+    const uint32_t first = (uint32_t)first_place(op);
+    const int64_t places = w->groups.count + 1;
+    struct row_counts counts;
+    counts.seen = rows_of(&w->groups);
+    counts.is_few = places <= FEW_PLACES;
+    if (counts.is_few) {
+        memset(counts.lanes, 0, sizeof counts.lanes);
+    }
     if (!is_whole) {
         for (int64_t i = 0; i < rows; i++) {
-            numbers[i]++;
-            seen[numbers[i]]++;
+            numbers[i] += first;
         }
+        count_places(&counts, numbers, rows);
+        end_counts(&counts, places);
         return;
     }
     const uint32_t waste = waste_place(op);
-    const uint32_t first = (uint32_t)first_place(op);
     int64_t row = 0;
-    for (int64_t i = 0; i < batch->selected; i++) {
+    for (int64_t i = 0; i < batch->selected;) {
         for (; row < batch->selection[i]; row++) {
             numbers[row] = waste;
         }
-        numbers[row] += first;
-        seen[numbers[row]]++;
-        row++;
+        const int64_t n = run_of(batch->selection, i, batch->selected);
+        for (int64_t k = 0; k < n; k++) {
+            numbers[row + k] += first;
+        }
+        count_places(&counts, numbers + row, n);
+        row += n;
+        i += n;
     }
     for (; row < rows; row++) {
         numbers[row] = waste;
     }
+    end_counts(&counts, places);
 }
 
 /* Add `rows` evaluated rows: those selected, or, is_whole, all of the batch. */
