@@ -203,6 +203,63 @@ static void test_which_card_a_number_is(void **state)
     gar_device_list_destroy(&mixed);
 }
 
+/* Any text at all: names are elements of it in order, without blanks, each once. */
+static void test_visible_of_any_text(void **state)
+{
+    (void)state;
+    static const char *const pieces[] = {"0",
+                                         "1",
+                                         "3",
+                                         "4",
+                                         ",",
+                                         ",",
+                                         " ",
+                                         "-",
+                                         "+",
+                                         "GPU-",
+                                         "MIG-",
+                                         "GPU-aaaa",
+                                         "aa",
+                                         "c",
+                                         "/1",
+                                         "x",
+                                         "\t",
+                                         "00",
+                                         "MIG-GPU-dddd3333/",
+                                         "\xff",
+                                         "1111"};
+    struct gar_device_list known[] = {
+        {.gpu_count = -1}, known_devices(false, true), known_devices(true, false)};
+    uint64_t random = 5;
+    for (int64_t round = 0; round < 60000; round++) {
+        char text[256] = "";
+        size_t size = 0;
+        for (int64_t piece = 0; piece < 10; piece++) {
+            random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            size += (size_t)snprintf(text + size, sizeof text - size, "%s",
+                                     pieces[(random >> 33) % (uint64_t)GAR_COUNT_OF(pieces)]);
+        }
+        const struct gar_device_list *machine = &known[round % GAR_COUNT_OF(known)];
+        struct gar_device_list list;
+        assert_int_equal(gar_visible_parse(text, round % 2 == 0, machine, &list, NULL), GAR_OK);
+        const char *at = text;
+        struct gar_list_element element;
+        for (int64_t i = 0; i < list.count; i++) {
+            assert_true(gar_list_next(&at, &element));
+            element = gar_list_trim(element);
+            assert_int_equal(strlen(list.devices[i].name), element.bytes);
+            assert_memory_equal(list.devices[i].name, element.text, (size_t)element.bytes);
+            for (int64_t before = 0; before < i; before++) {
+                assert_string_not_equal(list.devices[before].name, list.devices[i].name);
+            }
+        }
+        assert_true(machine->gpu_count < 0 || list.count <= machine->count + 4);
+        gar_device_list_destroy(&list);
+    }
+    gar_device_list_destroy(&known[1]);
+    gar_device_list_destroy(&known[2]);
+}
+
 /* ---- NVML ---- */
 
 static const char *stub_path(const char *variable)
@@ -553,6 +610,7 @@ int main(void)
         cmocka_unit_test(test_visible_with_slices),
         cmocka_unit_test(test_visible_believed),
         cmocka_unit_test(test_which_card_a_number_is),
+        cmocka_unit_test(test_visible_of_any_text),
         cmocka_unit_test(test_nvml),
         cmocka_unit_test(test_nvml_in_trouble),
         cmocka_unit_test(test_devices_vanish),

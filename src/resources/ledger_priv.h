@@ -46,8 +46,8 @@ void gar_ledger_state_give(struct gar_ledger_state *state,
  * gar_request_device_count items. */
 int64_t gar_wants_device_offset(const struct gar_ledger_want *wants, int64_t w, int64_t i);
 /* Place all wants or nothing (state is then spoiled: work on a copy). counts[w]: actors placed. First the least that
- * each want needs, in the order given; if that fails, the hardest to place first, from `again` (the same state, spoiled
- * too). Then as many more as fit, in turn. */
+ * each want needs, in the order given; if that fails, the hardest to place first; if that fails, by a bounded search.
+ * Then as many more as fit, in turn. `again` has room for a copy of the state. */
 bool gar_ledger_state_place_all(struct gar_ledger_state *state, struct gar_ledger_state *again,
                                 const struct gar_ledger_want *wants, int64_t want_count,
                                 int32_t *devices, int64_t *counts);

@@ -290,6 +290,59 @@ static void run_seed(uint64_t seed)
     gar_ledger_unref(run.ledger);
 }
 
+/* Any way at all to put parts on devices, tried in the plainest way. */
+static bool can_pack(int64_t *room, int64_t devices, const int64_t *shares, int64_t count)
+{
+    bool can = count == 0;
+    for (int64_t d = 0; d < devices && !can; d++) {
+        if (room[d] >= shares[count - 1]) {
+            room[d] -= shares[count - 1];
+            can = can_pack(room, devices, shares, count - 1); /* at most 7 deep */
+            room[d] += shares[count - 1];
+        }
+    }
+    return can;
+}
+
+/* Pools of different shares on an empty machine: refused exactly when there is no way to place them. */
+static void test_refuses_only_what_cannot_be(void **state)
+{
+    (void)state;
+    static struct run run;
+    memset(&run, 0, sizeof run);
+    run.random = 77;
+    int64_t refused = 0;
+    for (int64_t round = 0; round < 20000; round++) {
+        const char *const machines[] = {"0", "0,1", "0,1,2"};
+        const int64_t devices = 1 + (int64_t)next_random(&run, 3);
+        struct gar_ledger *ledger = new_machine(64, GIB, machines[devices - 1], -1);
+        struct gar_ledger_want wants[7];
+        int64_t shares[7];
+        int64_t room[3] = {GAR_SHARES, GAR_SHARES, GAR_SHARES};
+        const int64_t count = 2 + (int64_t)next_random(&run, 6);
+        for (int64_t w = 0; w < count; w++) {
+            shares[w] = 1000 * (2 + (int64_t)next_random(&run, 4));
+            wants[w] = gpu_want("pool", 1, 0.1);
+            wants[w].request.gpu_shares = shares[w];
+        }
+        struct gar_placement placement;
+        const enum gar_status status =
+            gar_ledger_preview(ledger, wants, count, true, &placement, NULL);
+        assert_int_equal(status == GAR_OK, can_pack(room, devices, shares, count));
+        if (status == GAR_OK) {
+            for (int64_t w = 0; w < count; w++) {
+                room[gar_placement_devices(&placement, wants, w, 0)[0]] -= shares[w];
+            }
+            assert_true(room[0] >= 0 && room[1] >= 0 && room[2] >= 0);
+            gar_placement_destroy(&placement);
+        } else {
+            refused++;
+        }
+        gar_ledger_unref(ledger);
+    }
+    assert_in_range(refused, 1000, 19000);
+}
+
 static int64_t number_from(const char *variable, int64_t otherwise)
 {
     const char *text = getenv(variable);
@@ -312,6 +365,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_lives),
+        cmocka_unit_test(test_refuses_only_what_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

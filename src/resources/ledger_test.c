@@ -335,6 +335,25 @@ static void test_hard_wants_first_when_needed(void **state)
     gar_ledger_unref(ledger);
 }
 
+/* 0.5 + 0.3 + 0.2 and 0.4 + 0.3 + 0.3 fill two devices; neither order of placing finds it. */
+static void test_search_finds_what_orders_miss(void **state)
+{
+    (void)state;
+    struct gar_ledger *ledger = new_machine(8, GIB, "0,1", -1);
+    struct waiter waiter;
+    struct gar_ledger_want wants[] = {
+        gpu_want("a", 1, 0.5), gpu_want("b", 1, 0.4), gpu_want("c", 3, 0.3),
+        gpu_want("d", 1, 0.2), cpu_want("e", 2, 2),
+    };
+    assert_int_equal(acquire(ledger, wants, 5, &waiter, NULL), GAR_OK);
+    assert_int_equal(waiter.ticket.grant_count, 8);
+    gar_ledger_ticket_destroy(&waiter.ticket);
+    wants[4].count = 5; /* CPUs count in the search too */
+    expect_refused(ledger, wants, 5, "Not enough resources available to admit 11 actors");
+    expect_all_free(ledger);
+    gar_ledger_unref(ledger);
+}
+
 static void test_waits_in_turn(void **state)
 {
     (void)state;
@@ -675,6 +694,7 @@ int main(void)
         cmocka_unit_test(test_gpu_memory),
         cmocka_unit_test(test_slices),
         cmocka_unit_test(test_hard_wants_first_when_needed),
+        cmocka_unit_test(test_search_finds_what_orders_miss),
         cmocka_unit_test(test_waits_in_turn),
         cmocka_unit_test(test_nobody_overtakes),
         cmocka_unit_test(test_cancel_lets_the_next_pass),
