@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many queries at once from several threads on shared pools: read to the end, dropped after some batches, cancelled by
- * another thread; some begin on the caller's thread and move to the pools. Run under ThreadSanitizer. */
+ * another thread; some begin on the caller's thread and move to the pools; somebody looks at their profiles, and traces come
+ * and go. Run under ThreadSanitizer. */
 #include "exec/exec.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
+#include "runtime/trace.h"
 
 enum { CALLERS = 4, ROUNDS = 60, ROWS = 20000, PLANS = 6 };
 
@@ -24,12 +29,17 @@ struct known_plan {
 };
 
 struct shared {
+    pthread_mutex_t lock;
+    struct gar_profile
+        *profiles[CALLERS]; /* under the lock; owned references: of the latest queries */
+    int32_t is_over;        /* atomic */
     struct gar_runtime *runtimes[2];
     struct known_plan plans[PLANS];
 };
 
 struct caller {
     struct shared *shared;
+    int64_t number;
     uint64_t random_state;
     int64_t failures;
 };
@@ -186,6 +196,21 @@ static enum gar_status read_batches(struct gar_stream *stream, int64_t batches, 
     return status;
 }
 
+/* A new profile for the caller's next query, which the watcher sees. */
+static struct gar_profile *show_profile(const struct caller *caller)
+{
+    struct shared *shared = caller->shared;
+    struct gar_profile *profile = NULL;
+    if (gar_profile_new(NULL, &profile, NULL) != GAR_OK) {
+        return NULL;
+    }
+    (void)pthread_mutex_lock(&shared->lock);
+    gar_profile_unref(shared->profiles[caller->number]);
+    shared->profiles[caller->number] = gar_profile_ref(profile);
+    (void)pthread_mutex_unlock(&shared->lock);
+    return profile;
+}
+
 static void run_query(struct caller *caller)
 {
     const struct known_plan *known =
@@ -203,8 +228,11 @@ static void run_query(struct caller *caller)
         .maintain_order = next_random(&caller->random_state) % 2 == 0,
         .allow_inline = next_random(&caller->random_state) % 3 == 0,
         .hand_over_rows = 1 + (int64_t)(next_random(&caller->random_state) % 30000),
-        .stream_batches = 2};
+        .stream_batches = 2,
+        .watchdog_ns = 200000,
+        .profile = show_profile(caller)};
     enum gar_status status = gar_exec_start(known->plan, &options, &stream, NULL);
+    gar_profile_unref(options.profile);
     int64_t rows = 0;
     pthread_t thread = 0;
     struct canceller canceller = {cancel, (int64_t)(next_random(&caller->random_state) % 3000000)};
@@ -228,6 +256,33 @@ static void run_query(struct caller *caller)
     gar_cancel_unref(cancel);
 }
 
+/* Reads all that runs, again and again. */
+static void *watch(void *context)
+{
+    struct shared *shared = (struct shared *)context;
+    char path[64];
+    (void)snprintf(path, sizeof path, "/tmp/gar-stress-%d.json", (int)getpid());
+    for (int64_t i = 0; __atomic_load_n(&shared->is_over, __ATOMIC_RELAXED) == 0; i++) {
+        (void)pthread_mutex_lock(&shared->lock);
+        struct gar_profile *profile = shared->profiles[i % CALLERS];
+        profile = profile != NULL ? gar_profile_ref(profile) : NULL;
+        (void)pthread_mutex_unlock(&shared->lock);
+        if (profile != NULL) {
+            char line[128];
+            (void)gar_profile_line(profile, line, (int64_t)sizeof line);
+            gar_profile_unref(profile);
+        }
+        const enum gar_status traced = i % 64 == 0    ? gar_trace_begin(path, NULL)
+                                       : i % 64 == 50 ? gar_trace_end(NULL)
+                                                      : gar_trace_flush(NULL);
+        assert_int_equal(traced, GAR_OK);
+        (void)sched_yield();
+    }
+    assert_int_equal(gar_trace_end(NULL), GAR_OK);
+    (void)unlink(path);
+    return NULL;
+}
+
 static void *run_caller(void *context)
 {
     for (int64_t i = 0; i < ROUNDS; i++) {
@@ -239,7 +294,7 @@ static void *run_caller(void *context)
 static void test_queries_at_once(void **context)
 {
     (void)context;
-    struct shared shared;
+    struct shared shared = {.is_over = 0};
     const struct gar_runtime_options first = {.compute_threads = 1, .io_threads = 1};
     assert_int_equal(gar_runtime_new(&first, &shared.runtimes[0], NULL), GAR_OK);
     gar_runtime_free(shared.runtimes[0]); /* what is made once for the process is there now */
@@ -253,14 +308,24 @@ static void test_queries_at_once(void **context)
     }
     struct caller callers[CALLERS];
     pthread_t threads[CALLERS];
+    pthread_t watcher;
+    (void)pthread_mutex_init(&shared.lock, NULL);
+    gar_log_set(GAR_LOG_OFF, NULL, NULL);
+    assert_int_equal(pthread_create(&watcher, NULL, watch, &shared), 0);
     for (uint64_t i = 0; i < CALLERS; i++) {
-        callers[i] = (struct caller){&shared, i * 77 + 1, 0};
+        callers[i] = (struct caller){&shared, (int64_t)i, i * 77 + 1, 0};
         assert_int_equal(pthread_create(&threads[i], NULL, run_caller, &callers[i]), 0);
     }
     for (int64_t i = 0; i < CALLERS; i++) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);
         assert_int_equal(callers[i].failures, 0);
     }
+    __atomic_store_n(&shared.is_over, 1, __ATOMIC_RELAXED);
+    assert_int_equal(pthread_join(watcher, NULL), 0);
+    for (int64_t i = 0; i < CALLERS; i++) {
+        gar_profile_unref(shared.profiles[i]);
+    }
+    (void)pthread_mutex_destroy(&shared.lock);
     for (int32_t r = 0; r < 2; r++) {
         gar_runtime_free(shared.runtimes[r]);
     }
