@@ -20,6 +20,7 @@ enum {
     TAKES_NO_HEADER = 1 << 6,
     TAKES_COMPRESSION = 1 << 7,
     TAKES_THREADS = 1 << 8,
+    TAKES_ANALYZE = 1 << 9,
     TAKES_INPUT = TAKES_SELECT | TAKES_WHERE | TAKES_INPUT_FORMAT | TAKES_DELIMITER |
                   TAKES_NO_HEADER | TAKES_THREADS,
 };
@@ -56,8 +57,11 @@ static const struct command_info commands[] = {
      "error or Ctrl-C all is as before.\n",
      TAKES_INPUT | TAKES_LIMIT | TAKES_COMPRESSION},
     {"explain", "FILE...", "the logical, optimized and physical plan",
-     "Prints what a query with these options would do, without running it.\n",
-     TAKES_INPUT | TAKES_LIMIT},
+     "Prints what a query with these options would do, without running it. With --analyze it "
+     "runs,\n"
+     "its rows are thrown away, and the physical plan tells the rows, bytes, time and memory of\n"
+     "each operator.\n",
+     TAKES_INPUT | TAKES_LIMIT | TAKES_ANALYZE},
     {"resources", NULL, "CPUs, memory and GPUs that a query may use here",
      "Prints what this process may use of the machine: CPUs (affinity, quota), memory (container\n"
      "limits), and GPUs with their memory, as CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and the\n"
@@ -86,6 +90,7 @@ static const struct option_info options[] = {
      "of TARGET: snappy, zstd, gzip, brotli, lz4_raw, none for Parquet\n"
      "                         (default: snappy), gzip, zstd, none for CSV (default: by suffix)",
      TAKES_COMPRESSION},
+    {"--analyze", NULL, "run the query and tell what each operator did", TAKES_ANALYZE},
     {"--threads", "N", "compute threads, from 1 on (default: the CPUs this process may use)",
      TAKES_THREADS},
 };
@@ -219,6 +224,7 @@ static bool set_option(struct arguments *out, const struct option_info *option, 
     case TAKES_INPUT_FORMAT: return set_input_format(out, value);
     case TAKES_DELIMITER: return set_delimiter(out, value);
     case TAKES_NO_HEADER: out->no_header = true; return true;
+    case TAKES_ANALYZE: out->analyze = true; return true;
     case TAKES_COMPRESSION: out->compression = value; return true;
     default: break;
     }

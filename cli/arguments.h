@@ -30,6 +30,7 @@ struct arguments {
     const char *compression;  /* --compression, or NULL */
     char delimiter;           /* --delimiter; 0: not given */
     bool no_header;           /* --no-header */
+    bool analyze;             /* --analyze */
     const char *input_format; /* --input-format: "csv", "parquet" or NULL */
     int32_t threads;          /* --threads; 0: not given */
 };

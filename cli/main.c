@@ -2,6 +2,7 @@
 /* The command gar. */
 #include <gar/resources.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "input.h"
@@ -124,21 +125,44 @@ static enum gar_status run_convert(const struct context *context, struct gar_err
     return status;
 }
 
+static enum gar_status print_text(const char *title, const char *text)
+{
+    return output_write(title, (int64_t)strlen(title), NULL) == 0 &&
+                   output_write(text, (int64_t)strlen(text), NULL) == 0
+               ? GAR_OK
+               : GAR_ERR_IO;
+}
+
+static enum gar_status explain_analyze(const struct gar_frame *frame, struct gar_error *err)
+{
+    struct gar_run_options run;
+    char *text = NULL;
+    input_run_options(&run);
+    enum gar_status status = gar_frame_explain_analyze(frame, &run, &text, err);
+    if (status == GAR_OK) {
+        status = print_text("\n== physical plan, run ==\n", text);
+    }
+    gar_text_free(text);
+    return status;
+}
+
 static enum gar_status run_explain(const struct context *context, struct gar_error *err)
 {
     static const char *const titles[] = {"== logical plan ==\n", "\n== optimized plan ==\n",
                                          "\n== physical plan ==\n"};
     struct gar_frame *frame = NULL;
     enum gar_status status = open_refined(context, -1, &frame, err);
-    for (int stage = 0; stage < 3 && status == GAR_OK; stage++) {
+    const int stages = context->arguments->analyze ? 2 : 3;
+    for (int stage = 0; stage < stages && status == GAR_OK; stage++) {
         char *text = NULL;
         status = gar_frame_explain(frame, (enum gar_plan_stage)stage, &text, err);
-        if (status == GAR_OK &&
-            (output_write(titles[stage], (int64_t)strlen(titles[stage]), NULL) != 0 ||
-             output_write(text, (int64_t)strlen(text), NULL) != 0)) {
-            status = GAR_ERR_IO;
+        if (status == GAR_OK) {
+            status = print_text(titles[stage], text);
         }
         gar_text_free(text);
+    }
+    if (status == GAR_OK && context->arguments->analyze) {
+        status = explain_analyze(frame, err);
     }
     gar_frame_release(frame);
     return status;
@@ -200,9 +224,12 @@ static int run(const struct arguments *arguments)
     if (status == GAR_OK) {
         status = gar_session_default(&context.session, &err);
     }
-    if (status == GAR_OK && arguments->threads > 0) {
+    if (status == GAR_OK) {
         gar_session_settings(context.session, &settings);
-        settings.num_threads = arguments->threads;
+        settings.num_threads = arguments->threads > 0 ? arguments->threads : settings.num_threads;
+        if (getenv("GAR_PROGRESS") == NULL) { /* NOLINT(concurrency-mt-unsafe): one thread so far */
+            settings.progress = GAR_PROGRESS_AUTO;
+        }
         status = gar_session_configure(context.session, &settings, &err);
     }
     if (status == GAR_OK) {

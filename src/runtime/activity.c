@@ -46,14 +46,15 @@ void gar_activity_begin(enum gar_activity_kind kind, const char *path, int64_t o
 void gar_activity_end(void)
 {
     gar_mutex_lock(&self.lock);
-    if (gar_trace_is_on()) {
-        const struct gar_trace_args args = {
-            .path = self.synced.path, .offset = self.synced.offset, .bytes = self.synced.bytes};
-        gar_trace_span("io", self.synced.kind == GAR_ACTIVITY_READ ? "read" : "write",
-                       self.synced.since_ns, &args);
-    }
+    const enum gar_activity_kind kind = self.synced.kind;
+    const int64_t since_ns = self.synced.since_ns;
+    const struct gar_trace_args args = {
+        .path = self.synced.path, .offset = self.synced.offset, .bytes = self.synced.bytes};
     self.synced.since_ns = 0;
     gar_mutex_unlock(&self.lock);
+    if (gar_trace_is_on()) { /* the path is written by this thread alone */
+        gar_trace_span("io", kind == GAR_ACTIVITY_READ ? "read" : "write", since_ns, &args);
+    }
 }
 
 bool gar_activity_describe(struct gar_activity *activity, char *out, int64_t out_bytes)

@@ -115,6 +115,13 @@ def test_explain(lineitem):
     assert "l_quantity" in out
 
 
+def test_explain_analyze():
+    out, _ = gar("explain", PEOPLE, "--analyze", "--where", "height_cm > 160")
+    assert "== physical plan, run ==" in out and "== physical plan ==" not in out
+    assert "busy" in out and "scan csv" in out
+    gar("count", PEOPLE, "--analyze", status=2)
+
+
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "csv.gz", "csv.zst"])
 def test_convert_there_and_back(tmp_path, lineitem, suffix):
     target, back = tmp_path / f"part.{suffix}", tmp_path / "back.csv"

@@ -76,7 +76,9 @@ def test_explain_analyze(table, capsys):
     assert not frame._is_collected
     frame.explain(show_all=True, analyze=True)
     shown = capsys.readouterr().out
-    assert [f"== {name}" in shown for name in ("Logical", "Optimized", "Physical plan ==", "Physical plan, run")]
+    assert [
+        f"== {name}" in shown for name in ("Logical", "Optimized", "Physical plan ==", "Physical plan, run")
+    ]
     with pytest.raises(gar.GarError, match="'x'"):
         gar.from_pydict({"a": ["x"]}).select(col("a").cast("int64")).explain(analyze=True)
 
@@ -321,7 +323,9 @@ def test_settings_of_progress():
 
 @pytest.mark.settings
 def test_any_order_gives_the_same_rows(table):
-    plain = gar.from_pydict({"a": [random.Random(5).randrange(50) for _ in range(300)], "b": list(range(300))})
+    plain = gar.from_pydict(
+        {"a": [random.Random(5).randrange(50) for _ in range(300)], "b": list(range(300))}
+    )
     read = gar.read_parquet(table)
     makers = [
         lambda: read.where(col("a") % 3 == 1),
