@@ -23,6 +23,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
+import costs  # noqa: E402 (beside this file)
+
 import cases  # noqa: E402 (beside this file)
 
 ROOT = os.path.dirname(HERE)
@@ -329,12 +331,12 @@ def main():
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--out", help="write the report to this Markdown file")
     parser.add_argument(
-        "cases", nargs="*", metavar="CASE", help=f"of {', '.join(cases.CASES)}, import; all by default"
+        "cases", nargs="*", metavar="CASE", help=f"of {', '.join(cases.CASES)}, import, costs; all by default"
     )
     options = parser.parse_args()
     engines = options.engines.split(",")
-    wanted = options.cases or [*cases.CASES, "import"]
-    unknown = [name for name in wanted if name not in cases.CASES and name != "import"]
+    wanted = options.cases or [*cases.CASES, "import", "costs"]
+    unknown = [name for name in wanted if name not in cases.CASES and name not in ("import", "costs")]
     if unknown:
         parser.error(f"no such case: {', '.join(unknown)}")
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
@@ -345,6 +347,8 @@ def main():
     for case in wanted:
         if case == "import":
             lines = import_table(run_imports(engines, options.rounds))
+        elif case == "costs":
+            lines = costs.table(engines, DATA)
         else:
             report = run_case(case, engines, options.rounds)
             versions.update({name: entry["version"] for name, entry in report.items() if "version" in entry})
