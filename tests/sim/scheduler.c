@@ -19,6 +19,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "base/stop.h"
 #include "os/simulate.h"
 
 enum {
@@ -325,10 +326,13 @@ static void enter_thread(void)
 static void leave_thread(bool is_last)
 {
     struct sim_thread *self = machine.current;
+    const int32_t *stop = gar_stop_word; /* of a real thread: each has its own */
+    gar_stop_word = NULL;
     __sanitizer_start_switch_fiber(is_last ? NULL : &self->fake_stack, machine.loop_stack,
                                    machine.loop_stack_bytes);
     (void)swap(&self->context, &machine.loop);
     __sanitizer_finish_switch_fiber(self->fake_stack, NULL, NULL);
+    gar_stop_word = stop;
 }
 
 static void run_thread(struct sim_thread *thread)
