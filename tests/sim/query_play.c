@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exec/exec.h"
+#include "exec/profile.h"
 #include "os/event_fd.h"
 #include "plays.h"
 #include "resources/account.h"
@@ -44,6 +45,7 @@ struct query {
     struct query *nested; /* run to its end after the first batch */
     struct sim_thread *thread;
     /* What happens. */
+    struct gar_profile *profile; /* NULL: the query has its own */
     struct gar_cancel *token;
     struct gar_stream *stream;
     int64_t started_ns;
@@ -178,6 +180,9 @@ static void draw_options(struct query *query)
         .flat_result = sim_chance(rng, 50),
         .stream_batches = batches[sim_below(rng, 3)],
         .stream_bytes = bytes[sim_below(rng, 3)],
+        .is_greedy = sim_chance(rng, 20),
+        .watchdog_ns = sim_chance(rng, 20) ? 1 + sim_below(rng, 20 * GAR_NS_PER_MS) : 0,
+        .hand_over_rows = sim_chance(rng, 50) ? 1 + sim_below(rng, ROWS_MAX) : 0,
     };
     sim_trace("%s: morsels of %lld, %s, %s", query->name, (long long)query->options.morsel_rows,
               query->options.maintain_order ? "in order" : "in any order",
@@ -226,6 +231,7 @@ static void free_query(struct query *query)
     }
     gar_account_unref(query->account);
     gar_cancel_unref(query->token);
+    gar_profile_unref(query->profile);
     sim_rows_free(&query->want);
     sim_rows_free(&query->got);
     free(query);
@@ -249,6 +255,26 @@ static bool check_interrupt(void *context)
     note_stop(query, "interrupted");
     query->is_interrupted = true;
     return true;
+}
+
+/* The thread that looks at the progress. */
+static void watch_query(void *context)
+{
+    const struct query *query = context;
+    int64_t rows = 0;
+    while (!query->is_over) {
+        struct gar_query_profile now = {.struct_bytes = sizeof now};
+        struct gar_operator_profile op = {.struct_bytes = sizeof op};
+        char line[200];
+        gar_profile_read_query(query->profile, &now);
+        SIM_CHECK(now.rows >= rows, "%s: the progress goes back", query->name);
+        rows = now.rows;
+        for (int64_t i = 0; gar_profile_read_operator(query->profile, i, &op); i++) {
+            sim_point("progress");
+        }
+        (void)gar_profile_line(query->profile, line, (int64_t)sizeof line);
+        sim_sleep(1000000);
+    }
 }
 
 /* The thread that cancels. The stream lives until it is joined. */
@@ -378,6 +404,12 @@ static void judge_end(struct query *query, enum gar_status status, const struct 
                   "%s: the caller was interrupted, but the query ended with %s", query->name,
                   gar_status_text(status));
     }
+    if (query->profile != NULL && query->stream != NULL && !query->options.allow_inline) {
+        struct gar_query_profile last = {.struct_bytes = sizeof last};
+        gar_profile_read_query(query->profile, &last);
+        SIM_CHECK(status != GAR_EOF || last.rows == query->got.count,
+                  "%s: the progress shows %lld rows at the end", query->name, (long long)last.rows);
+    }
     SIM_CHECK(status == GAR_EOF || is_explained(query, status, err),
               "%s: ended for no reason with %s: %s", query->name, gar_status_text(status),
               err->message);
@@ -442,6 +474,10 @@ static enum gar_status start_query(struct query *query, struct gar_error *err)
     query->stop_ns = deadline_ns;
     GAR_TRY(gar_cancel_new(deadline_ns, &query->token, err));
     query->options.cancel = query->token;
+    if (sim_chance(&query->play->rng, 30)) {
+        GAR_TRY(gar_profile_new(query->account, &query->profile, err));
+        query->options.profile = query->profile;
+    }
     return gar_exec_start(query->plan, &query->options, &query->stream, err);
 }
 
@@ -455,10 +491,15 @@ static void run_query(struct query *query)
     } else {
         struct sim_thread *canceller =
             query->cancel_ns >= 0 ? sim_spawn("canceller", cancel_query, query) : NULL;
+        struct sim_thread *watcher =
+            query->profile != NULL ? sim_spawn("watcher", watch_query, query) : NULL;
         consume(query);
         query->is_over = true;
         if (canceller != NULL) {
             sim_join(canceller);
+        }
+        if (watcher != NULL) {
+            sim_join(watcher);
         }
         if (query->is_dropped_elsewhere) {
             sim_join(sim_spawn("dropper", free_stream, query));

@@ -48,7 +48,8 @@ struct sim_thread {
     int64_t deadline_ns; /* WAITING */
     enum gar_simulated_wait result;
     const char *place;
-    int64_t weight; /* or priority */
+    int64_t weight;           /* or priority */
+    const int32_t *stop_word; /* thread-local variables of the engine that matter: gar_stop_word */
     bool takes_signals;
     bool is_joined;
 };
@@ -338,10 +339,12 @@ static void leave_thread(bool is_last)
 static void run_thread(struct sim_thread *thread)
 {
     machine.current = thread;
+    gar_stop_word = thread->stop_word;
     __sanitizer_start_switch_fiber(&machine.loop_fake_stack, thread->stack + GUARD_BYTES,
                                    STACK_BYTES - GUARD_BYTES);
     (void)swap(&machine.loop, &thread->context);
     __sanitizer_finish_switch_fiber(machine.loop_fake_stack, NULL, NULL);
+    thread->stop_word = gar_stop_word;
     machine.current = NULL;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "os/fault.h"
 #include "os/fork.h"
@@ -152,6 +153,13 @@ static void run_session(uint64_t seed, bool is_traced)
     }
 }
 
+static void trace_log(void *context, enum gar_log_level level, const char *message)
+{
+    (void)context;
+    (void)level;
+    sim_trace("log: %s", message);
+}
+
 static uint64_t read_number(const char *text)
 {
     char *end = NULL;
@@ -167,6 +175,7 @@ static uint64_t read_number(const char *text)
 static void warm_up(void)
 {
     (void)gar_fork_generation();
+    gar_log_set(GAR_LOG_INFO, trace_log, NULL);
     for (uint64_t i = 0; i < WARM_UPS; i++) {
         run_session(UINT64_MAX - i, false);
     }
