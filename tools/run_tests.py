@@ -50,6 +50,7 @@ SETTINGS_LONG = {
 
 
 SIM_SEEDS_LONG = 10000
+TSAN_RUNS_LONG = 10
 
 
 class Tally:
@@ -109,7 +110,7 @@ def read_cases(output):
     return passed, failed, skipped
 
 
-def run_meson(tally, name, kind, suite, targets):
+def run_meson(tally, name, kind, suite, targets, extra=None):
     """Build and run one suite of one build; count cmocka cases, or the program where it prints none."""
     log = f"{name}-build"
     if run_logged(log, ["tools/build.sh", kind, *targets]) != 0:
@@ -128,7 +129,7 @@ def run_meson(tally, name, kind, suite, targets):
             "--logbase",
             f"gar-{suite}",
         ],
-        environment={"MESON_TESTTHREADS": str(os.cpu_count())},
+        environment={"MESON_TESTTHREADS": str(os.cpu_count()), **(extra or {})},
     )
     report = os.path.join(ROOT, "build", kind, "meson-logs", f"gar-{suite}.json")
     seen = 0
@@ -258,8 +259,13 @@ def run_sim(long):
     return tally
 
 
-def run_tsan(_long):
-    return run_suite("tsan", "tsan", "tsan")
+def run_tsan(long):
+    """With --long in many other ways too: the number mixes into every program's random schedule."""
+    tally = run_suite("tsan", "tsan", "tsan")
+    for number in range(1, TSAN_RUNS_LONG + 1) if long and not tally.failed else ():
+        targets = test_targets("tsan", "tsan")
+        run_meson(tally, f"tsan-{number}", "tsan", "tsan", targets, {"GAR_TEST_POINTS": str(number)})
+    return tally
 
 
 def run_fuzz(long):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many queries at once from several threads on shared pools: read to the end, dropped after some batches, cancelled by
- * another thread; some begin on the caller's thread and move to the pools; somebody looks at their profiles, and traces come
+ * another thread, or failing; some begin on the caller's thread and move to the pools; somebody looks at their profiles, and traces come
  * and go. Run under ThreadSanitizer. */
 #include "exec/exec.h"
 
@@ -18,14 +18,16 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "os/test_point.h"
 #include "runtime/trace.h"
 
-enum { CALLERS = 4, ROUNDS = 60, ROWS = 20000, PLANS = 6 };
+enum { CALLERS = 4, ROUNDS = 60, ROWS = 20000, PLANS = 8 };
 
-/* A plan and the rows that it gives when nothing stops it. */
+/* A plan and the rows that it gives when nothing stops it; or the way in which it fails. */
 struct known_plan {
     struct gar_plan *plan;
     int64_t rows;
+    enum gar_status failure; /* GAR_OK: none */
 };
 
 struct shared {
@@ -101,6 +103,17 @@ static struct gar_plan *with_key(struct gar_plan *input, int64_t divisor)
     return plan;
 }
 
+/* i + something: too large from row `first` on. */
+static struct gar_plan *overflow(struct gar_plan *input, int64_t first)
+{
+    struct gar_expr *exprs[1] = {call("add", col("i"), int_literal(INT64_MAX - first + 1), "i")};
+    struct gar_plan *plan = NULL;
+    assert_int_equal(gar_plan_with_columns(input, exprs, 1, &plan, NULL), GAR_OK);
+    gar_expr_unref(exprs[0]);
+    gar_plan_unref(input);
+    return plan;
+}
+
 static struct gar_plan *group(struct gar_plan *input)
 {
     struct gar_expr *keys[1] = {col("k")};
@@ -160,12 +173,15 @@ static struct gar_plan *concat(struct gar_plan *a, struct gar_plan *b)
 static void make_plans(struct shared *shared)
 {
     const struct known_plan plans[PLANS] = {
-        {with_key(scan(ROWS), 7), ROWS},
-        {group(with_key(scan(ROWS), 5000)), 5000},
-        {distinct(with_key(scan(ROWS), 1000)), 1000},
-        {sort(with_key(scan(ROWS), 3), -1), ROWS},
-        {limit(concat(sort(with_key(scan(ROWS), 11), 100), with_key(scan(ROWS), 2)), 50, 500), 500},
-        {limit(with_key(scan(INT64_C(1) << 40), 13), 3000, 200), 200},
+        {with_key(scan(ROWS), 7), ROWS, GAR_OK},
+        {group(with_key(scan(ROWS), 5000)), 5000, GAR_OK},
+        {distinct(with_key(scan(ROWS), 1000)), 1000, GAR_OK},
+        {sort(with_key(scan(ROWS), 3), -1), ROWS, GAR_OK},
+        {limit(concat(sort(with_key(scan(ROWS), 11), 100), with_key(scan(ROWS), 2)), 50, 500), 500,
+         GAR_OK},
+        {limit(with_key(scan(INT64_C(1) << 40), 13), 3000, 200), 200, GAR_OK},
+        {overflow(with_key(scan(ROWS), 4), ROWS - 700), 0, GAR_ERR_OVERFLOW},
+        {group(overflow(with_key(scan(ROWS), 300), 9000)), 0, GAR_ERR_OVERFLOW},
     };
     memcpy(shared->plans, plans, sizeof plans);
 }
@@ -243,11 +259,10 @@ static void run_query(struct caller *caller)
             stream, how == 1 ? (int64_t)(next_random(&caller->random_state) % 5) : INT64_MAX,
             &rows);
     }
-    if (how >= 2) {
-        caller->failures += status != GAR_EOF || rows != known->rows;
-    } else if (how == 0) {
-        caller->failures +=
-            !(status == GAR_ERR_CANCELLED || (status == GAR_EOF && rows == known->rows));
+    const bool is_right = known->failure != GAR_OK ? status == known->failure
+                                                   : status == GAR_EOF && rows == known->rows;
+    if (how != 1) { /* 1: dropped */
+        caller->failures += !is_right && !(how == 0 && status == GAR_ERR_CANCELLED);
     }
     gar_stream_free(stream);
     if (is_cancelled) {
@@ -294,6 +309,7 @@ static void *run_caller(void *context)
 static void test_queries_at_once(void **context)
 {
     (void)context;
+    gar_test_point_set(13, 50);
     struct shared shared = {.is_over = 0};
     const struct gar_runtime_options first = {.compute_threads = 1, .io_threads = 1};
     assert_int_equal(gar_runtime_new(&first, &shared.runtimes[0], NULL), GAR_OK);
@@ -313,7 +329,8 @@ static void test_queries_at_once(void **context)
     gar_log_set(GAR_LOG_OFF, NULL, NULL);
     assert_int_equal(pthread_create(&watcher, NULL, watch, &shared), 0);
     for (uint64_t i = 0; i < CALLERS; i++) {
-        callers[i] = (struct caller){&shared, (int64_t)i, i * 77 + 1, 0};
+        callers[i] = (struct caller){&shared, (int64_t)i,
+                                     gar_test_point_environment() * 1000 + i * 77 + 1, 0};
         assert_int_equal(pthread_create(&threads[i], NULL, run_caller, &callers[i]), 0);
     }
     for (int64_t i = 0; i < CALLERS; i++) {

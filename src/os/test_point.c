@@ -13,11 +13,16 @@
 static uint64_t seed_set = UNSET;
 static int64_t delay_us = 50;
 
-static uint64_t read_seed(void)
+uint64_t gar_test_point_environment(void)
 {
     const char *text =
         getenv("GAR_TEST_POINTS"); /* NOLINT(concurrency-mt-unsafe): only in test builds */
-    uint64_t seed = text == NULL ? 0 : strtoull(text, NULL, 10);
+    return text == NULL ? 0 : strtoull(text, NULL, 10);
+}
+
+static uint64_t read_seed(void)
+{
+    uint64_t seed = gar_test_point_environment();
     uint64_t expected = UNSET;
     return __atomic_compare_exchange_n(&seed_set, &expected, seed, false, __ATOMIC_ACQ_REL,
                                        __ATOMIC_ACQUIRE)
@@ -28,7 +33,8 @@ static uint64_t read_seed(void)
 void gar_test_point_set(uint64_t seed, int64_t delay_us_max)
 {
     __atomic_store_n(&delay_us, delay_us_max, __ATOMIC_RELAXED);
-    __atomic_store_n(&seed_set, seed, __ATOMIC_RELEASE);
+    const uint64_t mixed = seed + gar_test_point_environment() * UINT64_C(0xD1342543DE82EF95);
+    __atomic_store_n(&seed_set, seed == 0 ? 0 : mixed, __ATOMIC_RELEASE);
 }
 
 void gar_test_point(const char *name)
