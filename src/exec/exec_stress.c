@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many queries at once from several threads on shared pools: read to the end, dropped after some batches, cancelled by
- * another thread, or failing; some begin on the caller's thread and move to the pools; somebody looks at their profiles, and traces come
- * and go. Run under ThreadSanitizer. */
+ * another thread, or failing; some begin on the caller's thread and move to the pools; somebody looks at their profiles, and
+ * traces come and go. Run under ThreadSanitizer. */
 #include "exec/exec.h"
 
 #include <pthread.h>
