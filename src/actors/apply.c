@@ -42,6 +42,7 @@ struct apply {
     struct gar_message fed;
     struct gar_batch *pieces[FED_MAX]; /* what the feeder brings */
     int32_t piece_count;
+    int32_t piece_max;           /* that it may bring now */
     enum gar_status feed_status; /* GAR_OK, GAR_EOF, or an error */
     struct gar_error feed_error;
 
@@ -84,7 +85,7 @@ static void run_feed(struct gar_task *task, int32_t worker)
     struct apply *a = (struct apply *)(void *)((char *)task - offsetof(struct apply, feed));
     a->piece_count = 0;
     a->feed_status = GAR_OK;
-    while (a->feed_status == GAR_OK && a->piece_count < FED_MAX) {
+    while (a->feed_status == GAR_OK && a->piece_count < a->piece_max) {
         a->feed_status = gar_cutter_take(&a->cutter, &a->pieces[a->piece_count], &a->feed_error);
         if (a->feed_status == GAR_OK) {
             a->piece_count++;
@@ -284,9 +285,11 @@ static void advance_once(struct apply *a)
     submit_items(a);
     deliver(a);
     look_at_cancel(a);
-    if (!a->is_feeding && !a->is_input_over && !a->is_cancelled &&
-        a->item_count + FED_MAX <= a->max_items && a->pool != NULL) {
+    const int64_t room = a->max_items - a->item_count;
+    if (!a->is_feeding && !a->is_input_over && !a->is_cancelled && 2 * room >= a->max_items &&
+        a->pool != NULL) {
         a->is_feeding = true;
+        a->piece_max = (int32_t)gar_min_i64(room, FED_MAX);
         gar_pool_submit(gar_runtime_io(a->runtime), &a->feed);
     }
     if (a->is_input_over && a->to_submit == NULL && !a->is_cancelled && a->pool != NULL) {
@@ -398,7 +401,7 @@ enum gar_status gar_actor_apply(const struct gar_actor_apply *options, struct ga
     a->context = options->context;
     a->max_items =
         options->max_batches > 0 ? options->max_batches : 4 * (int64_t)options->pool.count + 4;
-    a->max_items = gar_max_i64(a->max_items, FED_MAX);
+    a->max_items = gar_max_i64(a->max_items, 2);
     a->feed.run = run_feed;
     a->fed.handle = on_fed;
     a->look.handle = on_look;

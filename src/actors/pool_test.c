@@ -327,6 +327,43 @@ static void test_random_kills(void **state)
     assert_int_equal(killer.kills, 50);
 }
 
+/* A host that reaps all children itself: pools work, and a death is told without its reason. */
+static void test_host_reaps_children(void **state)
+{
+    (void)state;
+    void (*const before)(int) = signal(SIGCHLD, SIG_IGN);
+    assert_true(before != SIG_ERR);
+    expect_rows(&(struct test_options){.actors = 2, .rows = 5000});
+    struct test_run run;
+    expect_failure(&(struct test_options){.code = "do=exit at=1234", .actors = 2, .rows = 5000},
+                   GAR_ACTOR_DIED, "exit status unknown", &run);
+    (void)signal(SIGCHLD, before);
+}
+
+/* The program forks while a pool works: the child's end does not disturb the pool. */
+static void fork_once(void *context)
+{
+    int32_t *forks = context;
+    if (*forks < 5) {
+        const pid_t child = fork();
+        if (child == 0) {
+            _exit(0);
+        }
+        assert_true(child > 0);
+        assert_true(waitpid(child, NULL, 0) == child);
+        (*forks)++;
+    }
+}
+
+static void test_program_forks(void **state)
+{
+    (void)state;
+    int32_t forks = 0;
+    expect_rows(&(struct test_options){
+        .actors = 2, .rows = 20000, .on_batch = fork_once, .context = &forks});
+    assert_int_equal(forks, 5);
+}
+
 /* A parent that is killed leaves no worker: they see it within moments. */
 static void test_parent_killed(void **state)
 {
@@ -396,6 +433,7 @@ int main(void)
         cmocka_unit_test(test_bad_rows_become_null), cmocka_unit_test(test_much_output),
         cmocka_unit_test(test_full_arenas),          cmocka_unit_test(test_cancel_at_any_time),
         cmocka_unit_test(test_random_kills),         cmocka_unit_test(test_parent_killed),
+        cmocka_unit_test(test_host_reaps_children),  cmocka_unit_test(test_program_forks),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

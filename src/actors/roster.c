@@ -14,8 +14,8 @@
 
 /* Calls shorter than this on average are worth sending one ahead, so that the next waits at the actor. */
 #define SHORT_CALL_NS (5 * GAR_NS_PER_MS)
-/* Failing starts in a row until the pool gives up, where one may be an accident: the actor had been ready before, or
- * a signal ended it. */
+/* Failing starts in a row until the pool gives up (or as many as a batch has tries), where one may be an accident: the
+ * actor had been ready before, or a signal ended it. */
 #define START_FAILURES_MAX 5
 
 enum actor_state {
@@ -523,8 +523,9 @@ static void died_starting(struct gar_roster *r, int32_t number, struct gar_actor
     }
     const bool is_accident = actor->has_been_ready || (failure != NULL && failure->signal != 0);
     const bool may_go_on =
-        allows_loss(r) &&
-        (verdict == GAR_ROSTER_ASIDE || (is_accident && r->start_failures < START_FAILURES_MAX));
+        allows_loss(r) && (verdict == GAR_ROSTER_ASIDE ||
+                           (is_accident && r->start_failures < gar_max_i64(START_FAILURES_MAX,
+                                                                           r->policy.max_retries)));
     if (may_go_on) {
         refill(r, number, verdict, failure, now_ns);
     } else {

@@ -72,9 +72,11 @@ static bool send_message(const struct gar_wire_message *message)
 static bool receive(struct worker *w, struct gar_wire_message *out)
 {
     const int64_t until_ns = gar_clock_ns() + SPIN_NS;
-    while (w->control != NULL &&
-           __atomic_load_n(&w->control->posted, __ATOMIC_ACQUIRE) == w->received &&
-           gar_clock_ns() < until_ns) {
+    for (int32_t i = 1; __atomic_load_n(&w->control->posted, __ATOMIC_ACQUIRE) == w->received;
+         i++) {
+        if (i % 16 == 0 && gar_clock_ns() >= until_ns) {
+            break;
+        }
         gar_thread_pause();
     }
     for (;;) {
