@@ -29,8 +29,15 @@ enum gar_status gar_rule_count_rows(const struct gar_plan *plan, struct gar_plan
 enum gar_status gar_rule_choose_build(const struct gar_plan *plan, struct gar_plan **out,
                                       struct gar_error *err);
 
+enum gar_status gar_rule_order_joins(const struct gar_plan *plan, struct gar_plan **out,
+                                     struct gar_error *err);
+
 /* A guess at the number of rows that the plan gives, from file statistics and rules of thumb; -1: no idea. */
 double gar_plan_estimate_rows(const struct gar_plan *plan);
+/* At most so many different values has the expression over the plan's rows before any filter below; -1: no idea. */
+double gar_plan_distinct_bound(const struct gar_plan *plan, const struct gar_expr *expr);
+/* The share of rows that a predicate keeps, over rows of `plan` (NULL: of nothing in particular). */
+double gar_expr_share(const struct gar_expr *predicate, const struct gar_plan *plan);
 
 /* Changes one node whose inputs are done: sets *out to a new reference, or leaves it NULL to keep the node. */
 typedef enum gar_status (*gar_node_fn)(const struct gar_plan *node, struct gar_plan **out,

@@ -50,6 +50,7 @@ struct gar_plan {
     enum gar_join_kind join; /* JOIN */
     bool *nulls_equal;       /* JOIN: null keys match each other; key_count items, owned */
     bool is_build_left;      /* JOIN: the table is made of the left input, not of the right one */
+    bool is_ordered;         /* JOIN: its place among other joins has been chosen */
     struct gar_schema
         *pairs; /* JOIN: columns of left, then of right; what the condition sees; owned */
     struct gar_expr *filter;        /* SCAN: over the provider's schema; owned reference or NULL */
@@ -146,6 +147,7 @@ struct gar_join_parts {
     const int64_t *columns;
     int64_t column_count;
     bool is_build_left;
+    bool is_ordered;
 };
 GAR_MUST_USE enum gar_status gar_plan_join_exact(struct gar_plan *left, struct gar_plan *right,
                                                  const struct gar_join_parts *parts,

@@ -82,6 +82,7 @@ static enum gar_status fill_join(struct gar_plan *plan, const struct gar_join_pa
     plan->join = parts->kind;
     plan->key_count = parts->key_count;
     plan->is_build_left = parts->is_build_left;
+    plan->is_ordered = parts->is_ordered;
     plan->nulls_equal = gar_calloc(parts->key_count, (int64_t)sizeof(bool));
     if (plan->nulls_equal == NULL) {
         return gar_error_nomem(err, parts->key_count);
@@ -124,7 +125,8 @@ struct gar_join_parts gar_plan_join_parts(const struct gar_plan *join)
                                    .nulls_equal = join->nulls_equal,
                                    .columns = join->columns,
                                    .column_count = join->schema->count,
-                                   .is_build_left = join->is_build_left};
+                                   .is_build_left = join->is_build_left,
+                                   .is_ordered = join->is_ordered};
 }
 
 enum gar_status gar_plan_join_over(const struct gar_plan *join, struct gar_plan *const *inputs,

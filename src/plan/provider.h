@@ -93,6 +93,10 @@ struct gar_scan_provider_vtable {
     /* One line for explain: "parquet lineitem.parquet (53 row groups)". */
     void (*print)(const struct gar_scan_provider *provider, struct gar_strbuf *out);
     void (*free)(struct gar_scan_provider *provider);
+    /* Least and greatest value of column `position` as statistics know them without reading data, as numbers in the column's
+     * own unit (days, microseconds, ...); false: no idea. May be NULL. For estimates only. */
+    bool (*column_range)(struct gar_scan_provider *provider, int64_t position, double *out_least,
+                         double *out_greatest);
 };
 
 /* Immutable, counted, used by many queries at once. Embed as first member. */

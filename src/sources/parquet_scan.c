@@ -9,6 +9,7 @@
  *
  * The needed columns are those of the filter (first), then the other requested ones. Decompression contexts and the filter's
  * scratch are pooled in the scan, since a unit may be resumed by another worker. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,8 @@
 /* Above this share of rows left the columns are decoded whole and a selection is kept. */
 #define DENSE_SHARE   4
 #define DECODER_SLOTS 32
+/* Statistics of more row groups are not gone through for an estimate. */
+#define RANGE_GROUPS_MAX 10000
 
 struct provider {
     struct gar_scan_provider base;
@@ -800,12 +803,92 @@ static void provider_free(struct gar_scan_provider *base)
     gar_free(provider);
 }
 
+/* A bound as a number; false when it is not one. */
+static bool bound_number(const struct gar_value *value, double *out)
+{
+    if (!value->is_valid) {
+        return false;
+    }
+    switch ((enum gar_type_id)value->type.id) {
+    case GAR_UINT8:
+    case GAR_UINT16:
+    case GAR_UINT32:
+    case GAR_UINT64: *out = (double)value->u64; return true;
+    case GAR_INT8:
+    case GAR_INT16:
+    case GAR_INT32:
+    case GAR_INT64:
+    case GAR_DATE:
+    case GAR_TIME:
+    case GAR_TIMESTAMP:
+    case GAR_DURATION: *out = (double)value->i64; return true;
+    case GAR_FLOAT32:
+    case GAR_FLOAT64: *out = value->f64; return true;
+    case GAR_DECIMAL128:
+        *out = (double)value->i128 / pow(10.0, (double)value->type.scale);
+        return true;
+    case GAR_NULL:
+    case GAR_BOOL:
+    case GAR_STRING:
+    case GAR_BINARY:
+    case GAR_TYPE_ID_COUNT: return false;
+    }
+    return false;
+}
+
+static bool group_range(const struct gar_parquet_file *file, int64_t group, int64_t column,
+                        double *least, double *greatest)
+{
+    struct gar_parquet_bounds bounds;
+    double low = 0;
+    double high = 0;
+    if (gar_parquet_bounds_get(file, group, column, &bounds, NULL) != GAR_OK) {
+        return false;
+    }
+    const bool is_empty = bounds.null_count == bounds.rows;
+    const bool is_known =
+        is_empty || (bound_number(&bounds.min, &low) && bound_number(&bounds.max, &high));
+    gar_parquet_bounds_destroy(&bounds);
+    if (is_known && !is_empty) {
+        *least = fmin(*least, low);
+        *greatest = fmax(*greatest, high);
+    }
+    return is_known;
+}
+
+static bool column_range(struct gar_scan_provider *base, int64_t position, double *out_least,
+                         double *out_greatest)
+{
+    const struct provider *provider = (const struct provider *)base;
+    *out_least = INFINITY;
+    *out_greatest = -INFINITY;
+    if (provider->inputs.row_groups > RANGE_GROUPS_MAX) {
+        return false;
+    }
+    for (int64_t i = 0; i < provider->inputs.count; i++) {
+        const struct gar_parquet_input *input = &provider->inputs.items[i];
+        const int64_t column = input->columns[position];
+        if (column < 0 || input->file->columns[column].unsupported != NULL ||
+            !gar_type_equal(input->file->columns[column].type,
+                            base->schema->fields[position].type)) {
+            return false;
+        }
+        for (int64_t g = 0; g < input->file->row_group_count; g++) {
+            if (!group_range(input->file, g, column, out_least, out_greatest)) {
+                return false;
+            }
+        }
+    }
+    return *out_least <= *out_greatest;
+}
+
 enum gar_status gar_parquet_provider_new(const char *const *paths, int64_t count,
                                          const struct gar_parquet_options *options,
                                          struct gar_cancel *cancel, struct gar_scan_provider **out,
                                          struct gar_error *err)
 {
-    static const struct gar_scan_provider_vtable vtable = {open, row_count, print, provider_free};
+    static const struct gar_scan_provider_vtable vtable = {open, row_count, print, provider_free,
+                                                           column_range};
     struct provider *provider = gar_calloc(1, sizeof *provider);
     if (provider == NULL) {
         return gar_error_nomem(err, sizeof *provider);
