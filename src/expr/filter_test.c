@@ -277,6 +277,48 @@ static void test_dictionary_result(void **state)
     gar_batch_unref(batch);
 }
 
+/* What was worked out of one dictionary is not used for another, though it may lie at the same address: here the first
+ * one's entries are simply changed. */
+static void test_dictionary_address(void **state)
+{
+    (void)state;
+    struct gar_column *flat =
+        column_of("decimal(15, 2): 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08");
+    struct gar_column *coded = as_dictionary(flat);
+    uint32_t rows[64];
+    for (uint32_t i = 0; i < 64; i++) {
+        rows[i] = i % 8;
+    }
+    struct gar_column *many[1] = {NULL}; /* worth working on the entries */
+    OK(gar_column_gather(coded, rows, 64, gar_memory_system(), &many[0], err));
+    struct gar_column *few[1] = {NULL}; /* not worth it */
+    OK(gar_column_gather(coded, rows, 2, gar_memory_system(), &few[0], err));
+    few[0]->dictionary_id = gar_dictionary_next_id();
+    struct gar_batch *first = batch_of(many, 1);
+    struct gar_batch *second = batch_of(few, 1);
+    struct gar_expr *expr = CALL("add", A, A);
+    struct gar_program *program = NULL;
+    struct gar_eval *eval = NULL;
+    struct gar_column *out = NULL;
+    OK(gar_program_new(first->schema, &expr, 1, &program, err));
+    OK(gar_eval_new(program, gar_memory_system(), &eval, err));
+    OK(gar_eval_run(eval, first, &out, err));
+    gar_column_unref(out);
+    ((gar_i128 *)gar_column_values_mut(coded->dictionary))[1] = 500;
+    OK(gar_eval_run(eval, second, &out, err));
+    const struct gar_column *values = NULL;
+    const int64_t place = gar_column_locate(out, 1, &values);
+    assert_int_equal((int64_t)((const gar_i128 *)values->values)[place], 1000);
+    gar_column_unref(out);
+    gar_eval_free(eval);
+    gar_program_unref(program);
+    gar_expr_unref(expr);
+    gar_batch_unref(first);
+    gar_batch_unref(second);
+    gar_column_unref(coded);
+    gar_column_unref(flat);
+}
+
 /* An entry that no row uses must not raise its error. */
 static void test_unused_entry(void **state)
 {
@@ -388,10 +430,15 @@ static void test_allocation_faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_filter_is_run), cmocka_unit_test(test_every_isa),
-        cmocka_unit_test(test_shared_parts),  cmocka_unit_test(test_dictionary_result),
-        cmocka_unit_test(test_unused_entry),  cmocka_unit_test(test_print),
-        cmocka_unit_test(test_type_errors),   cmocka_unit_test(test_allocation_faults),
+        cmocka_unit_test(test_filter_is_run),
+        cmocka_unit_test(test_every_isa),
+        cmocka_unit_test(test_shared_parts),
+        cmocka_unit_test(test_dictionary_result),
+        cmocka_unit_test(test_dictionary_address),
+        cmocka_unit_test(test_unused_entry),
+        cmocka_unit_test(test_print),
+        cmocka_unit_test(test_type_errors),
+        cmocka_unit_test(test_allocation_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

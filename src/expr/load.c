@@ -185,8 +185,10 @@ enum gar_status gar_run_load(struct gar_eval *eval, const struct gar_instr *inst
         const gar_i128 *values = flat->values;
         if (rows != NULL) {
             const bool is_coded = column->encoding == GAR_DICTIONARY && instr->used >= 0;
-            gather_decimals(eval, flat, is_coded ? &eval->uses[instr->used].narrow : NULL, rows,
-                            out, n);
+            const struct gar_narrow *narrow = is_coded ? &eval->uses[instr->used].narrow : NULL;
+            /* Of a dictionary that is not worked on the copy may be an older one's, even at the same address. */
+            const bool is_fresh = narrow != NULL && narrow->id == column->dictionary_id;
+            gather_decimals(eval, flat, is_fresh ? narrow : NULL, rows, out, n);
         } else if (!eval->kernels->narrow(values + eval->base, out->own, n, &out->bound)) {
             out->values = values + eval->base;
             out->is_wide = true;

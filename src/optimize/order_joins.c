@@ -419,7 +419,7 @@ static enum gar_status build_greedily(struct graph *g, struct gar_plan **out, st
     while (count > 1 && status >= 0) {
         int32_t a = 0;
         int32_t b = 1;
-        double least = INFINITY;
+        double least = HUGE_VAL;
         for (int32_t i = 0; i < count; i++) {
             for (int32_t k = i + 1; k < count; k++) {
                 const double cross = touches(g, sets[i], sets[k]) ? 1.0 : 1e30;

@@ -860,8 +860,8 @@ static bool column_range(struct gar_scan_provider *base, int64_t position, doubl
                          double *out_greatest)
 {
     const struct provider *provider = (const struct provider *)base;
-    *out_least = INFINITY;
-    *out_greatest = -INFINITY;
+    *out_least = HUGE_VAL;
+    *out_greatest = -HUGE_VAL;
     if (provider->inputs.row_groups > RANGE_GROUPS_MAX) {
         return false;
     }
