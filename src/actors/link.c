@@ -430,6 +430,11 @@ int64_t gar_link_pid(const struct gar_link *link)
     return link->end.pid;
 }
 
+int64_t gar_link_private_bytes(const struct gar_link *link)
+{
+    return link->process.pid == 0 ? 0 : gar_max_i64(gar_process_private_bytes(&link->process), 0);
+}
+
 /* ---- output ---- */
 
 static void keep_log(struct gar_link *link, const char *text, int64_t bytes)

@@ -67,6 +67,8 @@ struct gar_exchange *gar_link_exchange(const struct gar_link *link);
 void gar_link_read_failure(const struct gar_link *link, const struct gar_wire_message *message,
                            struct gar_actor_failure *failure);
 int64_t gar_link_pid(const struct gar_link *link);
+/* Resident bytes that its process has alone; 0 when unknown. Reads a file. */
+int64_t gar_link_private_bytes(const struct gar_link *link);
 void gar_link_free(struct gar_link *link);
 
 /* "NAME=value" sets, "NAME" removes; later lists win. The items are borrowed, the list is the caller's (gar_free).

@@ -21,6 +21,8 @@
 #define SMALL_BYTES (INT64_C(64) << 10)
 /* A worker has so many leases at most; more results are copied. */
 #define LEASES_MAX (GAR_WIRE_SLOTS / 2)
+/* While calls are open the workers' memory is looked at this often. */
+#define SAMPLE_NS GAR_NS_PER_S
 /* Address space of all arenas of a pool together. */
 #define WINDOWS_BYTES (INT64_C(1) << 44)
 #define WINDOW_MAX    (INT64_C(1) << 36)
@@ -30,8 +32,9 @@ struct actor {
     struct gar_link *link;        /* owned; NULL: no process */
     struct gar_message no_memory; /* not even for a link */
     struct gar_actor_seat seat;
-    char *device;       /* owned copy */
-    char **environment; /* owned copy */
+    char *device;               /* owned copy */
+    char **environment;         /* owned copy */
+    struct gar_ticket resident; /* its process's own memory, as last seen */
     bool is_aside;
 };
 
@@ -57,6 +60,8 @@ struct gar_actor_pool {
     void *context;
     struct gar_roster *roster;
     struct gar_timer alarm;
+    struct gar_timer sample;
+    int64_t open_calls;
     bool is_entered;
     bool is_plain;                 /* results have values of fixed width only */
     enum gar_status cancel_status; /* < 0: cancelled for this reason */
@@ -229,6 +234,7 @@ static void fill_common(struct gar_actor_pool *pool, const struct gar_actor_pool
 }
 
 static void on_alarm(struct gar_timer *timer, struct gar_loop *loop);
+static void on_sample(struct gar_timer *timer, struct gar_loop *loop);
 
 enum gar_status gar_actor_pool_new(const struct gar_actor_pool_options *options,
                                    struct gar_actor_pool **out, struct gar_error *err)
@@ -249,6 +255,7 @@ enum gar_status gar_actor_pool_new(const struct gar_actor_pool_options *options,
     pool->listener = *options->listener;
     pool->context = options->context;
     pool->alarm.fire = on_alarm;
+    pool->sample.fire = on_sample;
     pool->is_plain = true;
     pool->name = gar_strdup(options->name);
     enum gar_status status =
@@ -437,6 +444,7 @@ static void on_link_dead(void *owner, const struct gar_link_end *end)
     struct gar_link *link = actor->link;
     actor->link = NULL;
     gar_link_free(link);
+    gar_ticket_release(&actor->resident);
     gar_roster_dead(pool->roster, (int32_t)(actor - pool->actors), failure, verdict,
                     gar_clock_ns());
 }
@@ -694,6 +702,28 @@ static void on_alarm(struct gar_timer *timer, struct gar_loop *loop)
     gar_roster_alarm(pool->roster, gar_clock_ns());
 }
 
+/* Workers' memory reduces what the query's operators may take. It is there already, so nothing fails when the account
+ * cannot hold it all. */
+static void on_sample(struct gar_timer *timer, struct gar_loop *loop)
+{
+    struct gar_actor_pool *pool =
+        (struct gar_actor_pool *)(void *)((char *)timer - offsetof(struct gar_actor_pool, sample));
+    for (int32_t i = 0; i < pool->count; i++) {
+        struct actor *actor = &pool->actors[i];
+        const int64_t bytes = actor->link != NULL ? gar_link_private_bytes(actor->link) : 0;
+        if (bytes < actor->resident.bytes) {
+            gar_ticket_shrink(&actor->resident, actor->resident.bytes - bytes);
+        } else if (bytes > actor->resident.bytes &&
+                   gar_ticket_reserve(&actor->resident, pool->common.account,
+                                      bytes - actor->resident.bytes, NULL) < 0) {
+            continue;
+        }
+    }
+    if (pool->open_calls > 0) {
+        gar_loop_start_timer_on_loop(loop, timer, gar_clock_ns() + SAMPLE_NS);
+    }
+}
+
 static void world_drop_result(void *context, void *result)
 {
     (void)context;
@@ -778,6 +808,7 @@ static void world_finish(void *context, struct gar_roster_call *roster_call)
     call->batch = NULL;
     call->work = NULL;
     gar_free(work);
+    pool->open_calls--;
     if (call->status < 0 && call->status != GAR_ERR_CANCELLED) {
         gar_roster_fail(pool->roster, gar_actor_failure_new(GAR_ACTOR_NO_ROOM, "%s", err.message),
                         gar_clock_ns());
@@ -819,6 +850,7 @@ static void world_on_ended(void *context, bool has_failed, struct gar_actor_fail
         err = pool->cancel_error;
     }
     gar_loop_stop_timer_on_loop(pool->loop, &pool->alarm);
+    gar_loop_stop_timer_on_loop(pool->loop, &pool->sample);
     release_grants(pool);
     free_pool(pool);
     listener.on_ended(user, status, status < 0 ? &err : NULL, failure);
@@ -869,8 +901,14 @@ enum gar_status gar_actor_pool_submit_on_loop(struct gar_actor_pool *pool,
     work->roster.first_row = call->first_row;
     work->roster.owner = work;
     call->work = work;
-    const enum gar_status status = gar_roster_submit(pool->roster, &work->roster, gar_clock_ns());
+    pool->open_calls++;
+    const int64_t now_ns = gar_clock_ns();
+    if (!pool->sample.is_running && pool->common.account != NULL) {
+        gar_loop_start_timer_on_loop(pool->loop, &pool->sample, now_ns + SAMPLE_NS);
+    }
+    const enum gar_status status = gar_roster_submit(pool->roster, &work->roster, now_ns);
     if (status != GAR_OK) {
+        pool->open_calls--;
         call->work = NULL;
         gar_free(work);
     }
