@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "actors/pool_test_priv.h"
+#include "actors/seats.h"
 
 static struct test_pool pool;
 static int64_t files_before;
@@ -364,6 +365,94 @@ static void test_program_forks(void **state)
     assert_int_equal(forks, 5);
 }
 
+static void never_done(struct gar_ledger_ticket *ticket, enum gar_status status)
+{
+    (void)ticket;
+    (void)status;
+    fail(); /* nothing else is booked */
+}
+
+/* A machine with CUDA_VISIBLE_DEVICES=3,4,5,6, and a pool with `gpus` of them for each of two actors. */
+static void with_devices(double gpus, const char *code, const struct gar_actor_policy *policy,
+                         struct test_run *run, int64_t *out_free_gpus)
+{
+    struct gar_device_list known = {.gpu_count = -1};
+    struct gar_ledger_options machine = {.cpu_shares = 8 * GAR_SHARES, .memory_bytes = 1 << 30};
+    struct gar_device_list visible;
+    struct gar_ledger *ledger = NULL;
+    struct gar_ledger_ticket ticket = {.on_done = never_done};
+    struct gar_actor_seats seats;
+    struct gar_ledger_want want = {.count = 2, .holder = "f"};
+    memset(&visible, 0, sizeof visible);
+    assert_int_equal(gar_visible_parse("3,4,5,6", false, &known, &visible, NULL), GAR_OK);
+    machine.devices = &visible;
+    assert_int_equal(gar_ledger_new(&machine, &ledger, NULL), GAR_OK);
+    gar_resource_request_init(&want.request);
+    assert_int_equal(gar_resource_request_set_gpus(&want.request, gpus, NULL), GAR_OK);
+    assert_int_equal(gar_resource_request_set_cpus(&want.request, 2, NULL), GAR_OK);
+    assert_int_equal(gar_ledger_acquire(ledger, &want, 1, &ticket, NULL), GAR_OK);
+    assert_int_equal(gar_actor_seats_new(ticket.grants, 2, false, &seats, NULL), GAR_OK);
+    gar_ledger_ticket_destroy(&ticket);
+    run_pool(
+        &(struct test_options){
+            .code = code, .actors = 2, .rows = 20000, .policy = *policy, .seats = seats.seats},
+        run);
+    gar_actor_seats_destroy(&seats, false);
+    struct gar_resources *resources = NULL;
+    assert_int_equal(gar_ledger_snapshot(ledger, &resources, NULL), GAR_OK);
+    assert_int_equal(resources->free_cpu_shares, resources->cpu_shares);
+    assert_int_equal(resources->holder_count, 0);
+    *out_free_gpus = 0;
+    for (int64_t d = 0; d < resources->device_count; d++) {
+        const int32_t device = (int32_t)d;
+        *out_free_gpus += !gar_ledger_is_set_aside(ledger, device) &&
+                          resources->devices[d].free_shares == GAR_SHARES;
+    }
+    gar_resources_free(resources);
+    gar_ledger_unref(ledger);
+}
+
+static void test_actors_see_their_devices(void **state)
+{
+    (void)state;
+    struct test_run run;
+    int64_t free_gpus = 0;
+    with_devices(2, "show sleep_us=2000", &(struct gar_actor_policy){.max_retries = 0}, &run,
+                 &free_gpus);
+    assert_int_equal(run.status, GAR_EOF);
+    assert_int_equal(run.rows, 20000);
+    assert_int_equal(free_gpus, 4);
+    assert_non_null(strstr(run.shown, "devices=3,4 threads=2;"));
+    assert_non_null(strstr(run.shown, "devices=5,6 threads=2;"));
+}
+
+static void test_lost_devices_are_put_aside(void **state)
+{
+    (void)state;
+    struct test_run run;
+    int64_t free_gpus = 0;
+    with_devices(1, "do=ecc at=1234", &(struct gar_actor_policy){.max_retries = 0}, &run,
+                 &free_gpus);
+    assert_true(run.status < 0);
+    assert_int_equal(run.fault, GAR_ACTOR_LOST_DEVICE);
+    assert_non_null(strstr(run.error.message, "ECC"));
+    assert_true(strstr(run.error.message, "(device 3)") != NULL ||
+                strstr(run.error.message, "(device 4)") != NULL);
+    assert_int_equal(free_gpus, 3);
+    /* With retries the other device does the work. */
+    char once[] = "/tmp/gar-actor-once-XXXXXX";
+    char code[128];
+    assert_non_null(mkdtemp(once));
+    (void)snprintf(code, sizeof code, "do=ecc at=1234 once=%s/x", once);
+    with_devices(1, code, &(struct gar_actor_policy){.max_retries = 1}, &run, &free_gpus);
+    assert_int_equal(run.status, GAR_EOF);
+    assert_int_equal(run.rows, 20000);
+    assert_int_equal(free_gpus, 3);
+    (void)snprintf(code, sizeof code, "%s/x", once);
+    (void)unlink(code);
+    (void)rmdir(once);
+}
+
 /* A parent that is killed leaves no worker: they see it within moments. */
 static void test_parent_killed(void **state)
 {
@@ -426,14 +515,24 @@ static void test_parent_killed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_rows_in_order),    cmocka_unit_test(test_actors_are_torn_down),
-        cmocka_unit_test(test_exceptions),           cmocka_unit_test(test_deaths),
-        cmocka_unit_test(test_bad_starts),           cmocka_unit_test(test_slow_and_stopped),
-        cmocka_unit_test(test_hostile_workers),      cmocka_unit_test(test_retries),
-        cmocka_unit_test(test_bad_rows_become_null), cmocka_unit_test(test_much_output),
-        cmocka_unit_test(test_full_arenas),          cmocka_unit_test(test_cancel_at_any_time),
-        cmocka_unit_test(test_random_kills),         cmocka_unit_test(test_parent_killed),
-        cmocka_unit_test(test_host_reaps_children),  cmocka_unit_test(test_program_forks),
+        cmocka_unit_test(test_all_rows_in_order),
+        cmocka_unit_test(test_actors_are_torn_down),
+        cmocka_unit_test(test_exceptions),
+        cmocka_unit_test(test_deaths),
+        cmocka_unit_test(test_bad_starts),
+        cmocka_unit_test(test_slow_and_stopped),
+        cmocka_unit_test(test_hostile_workers),
+        cmocka_unit_test(test_retries),
+        cmocka_unit_test(test_bad_rows_become_null),
+        cmocka_unit_test(test_much_output),
+        cmocka_unit_test(test_full_arenas),
+        cmocka_unit_test(test_cancel_at_any_time),
+        cmocka_unit_test(test_random_kills),
+        cmocka_unit_test(test_parent_killed),
+        cmocka_unit_test(test_actors_see_their_devices),
+        cmocka_unit_test(test_lost_devices_are_put_aside),
+        cmocka_unit_test(test_host_reaps_children),
+        cmocka_unit_test(test_program_forks),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -36,6 +36,7 @@ struct test_run {
     bool has_traceback;
     int64_t output_bytes; /* the actors' */
     int64_t destroyed;    /* tear-downs that were printed */
+    char shown[512];      /* what actors printed about their environment */
 };
 
 GAR_INLINE int64_t test_count_files(void)
@@ -190,6 +191,10 @@ static void test_on_output(void *context, int32_t actor, bool is_stderr, const c
     struct test_run *run = context;
     (void)actor;
     run->output_bytes += bytes;
+    if (bytes < 200 && memcmp(text, "devices=", (size_t)gar_min_i64(bytes, 8)) == 0) {
+        const size_t used = strlen(run->shown);
+        (void)snprintf(run->shown + used, sizeof run->shown - used, "%.*s", (int)bytes, text);
+    }
     run->destroyed += !is_stderr && bytes >= 9 && memcmp(text, "destroyed", 9) == 0;
 }
 
@@ -203,7 +208,8 @@ struct test_options {
     int64_t arena_bytes;
     const char *program; /* NULL: the test worker */
     struct gar_account *account;
-    int64_t stop_after; /* drop the stream when so many rows came; 0: never */
+    const struct gar_actor_seat *seats; /* NULL: nothing granted */
+    int64_t stop_after;                 /* drop the stream when so many rows came; 0: never */
     /* Called after each batch that came out; may be NULL. */
     void (*on_batch)(void *context);
     void *context;
@@ -237,7 +243,7 @@ GAR_INLINE void test_run_pool(struct test_pool *t, const struct test_options *o,
                  .code_bytes = o->code != NULL ? (int64_t)strlen(o->code) : 0,
                  .input = t->input,
                  .output = t->output,
-                 .seats = seats,
+                 .seats = o->seats != NULL ? o->seats : seats,
                  .count = o->actors,
                  .arena_bytes = o->arena_bytes > 0 ? o->arena_bytes : TEST_ARENA_BYTES,
                  .policy = o->policy},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker that misbehaves on demand, for pool_test and the benchmark. It gives back a + b and the text s.
  * Its code is a list of words: do=WHAT at=VALUE (when a has that value) or at=create; once=PATH (only if PATH does not
- * exist yet; it is made); sleep_us=N (each call); print=BYTES (each call). */
+ * exist yet; it is made); sleep_us=N (each call); print=BYTES (each call); show (devices and threads, when it starts). */
 #include <errno.h>
 #include <fcntl.h>
 #include <gar/actor.h>
@@ -127,6 +127,13 @@ static int test_create(const struct gar_actor_setup *setup, void **out_actor,
     read_word(code, "print=", number, sizeof number);
     actor.print = strtol(number, NULL, 10);
     *out_actor = &actor;
+    if (strstr(code, "show") != NULL) {
+        const char *devices = getenv("CUDA_VISIBLE_DEVICES");
+        const char *threads = getenv("OMP_NUM_THREADS");
+        (void)printf("devices=%s threads=%s;\n", devices != NULL ? devices : "unset",
+                     threads != NULL ? threads : "unset");
+        (void)fflush(stdout);
+    }
     if (strcmp(actor.at, "create") == 0 && is_due()) {
         misbehave();
         report->fail(report, "RuntimeError", "the model file is missing", "line 1\nline 2");
@@ -226,6 +233,10 @@ static int test_call(void *unused, struct ArrowArray *input, struct ArrowSchema 
         misbehave();
         if (is_what("short")) {
             rows--;
+        } else if (is_what("ecc")) {
+            report->fail(report, "RuntimeError", "CUDA error: uncorrectable ECC error encountered",
+                         NULL);
+            return 1;
         } else if (is_what("type")) {
             fields[0].format = "l";
         } else if (is_what("nothing")) {
