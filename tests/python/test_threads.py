@@ -358,7 +358,6 @@ print(threads()["Compute-Thread"])
     assert run_python(code) == "2\n"
 
 
-@pytest.mark.settings
 def test_the_same_plan_runs_many_times_at_once(parquet):
     df = gar.read_parquet(str(parquet)).where(col("id") % 7 == 0).sort("x", desc=True).limit(50)
     iterators = [df.iter_rows() for _ in range(4)]
