@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import sys
 
-from gar import _native
+from gar import _checks, _native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class trace:
     __module__ = "gar"
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = path
+        self._path = _checks.path("path", path)
 
     def __enter__(self) -> trace:
         _native.trace_start(self._path)
@@ -44,9 +44,9 @@ class trace:
 
 def progress_mode(value: Any) -> int:
     """The engine's number for "auto", "on" or True, "off" or False."""
-    name = {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
-    if name not in _MODES:
-        raise _native.GarValueError(f"progress must be 'auto', 'on' or 'off', got {value!r}")
+    name = ("on" if value else "off") if isinstance(value, bool) else value
+    if not isinstance(name, str) or name not in _MODES:
+        raise _native.GarValueError(f"progress must be 'auto', 'on' or 'off', got {_checks.shown(value)}")
     _show_in_notebook(name != "off")
     return _MODES[name]
 

@@ -133,6 +133,8 @@ def test_trace_keeps_the_file_after_errors(tmp_path):
     with pytest.raises(gar.GarError), gar.trace(path):
         bad.collect()
     assert {event["ph"] for event in check_trace(path)} >= {"b", "e", "X"}
+    with pytest.raises(gar.GarError, match="path"):
+        gar.trace(5)
     with pytest.raises(gar.GarError, match="nowhere"):
         gar.trace(tmp_path / "nowhere" / "trace.json").__enter__()
 
@@ -304,7 +306,7 @@ def test_settings_of_progress():
         assert gar._native.settings()["watchdog_ms"] == 1500
         assert gar._native.settings()["progress"] == 0
     assert gar._native.settings()["watchdog_ms"] == 30000
-    for bad in ({"progress": "loud"}, {"watchdog_seconds": -1}, {"watchdog_seconds": "x"}):
+    for bad in ({"progress": "loud"}, {"progress": [1]}, {"watchdog_seconds": -1}, {"watchdog_seconds": "x"}):
         with pytest.raises(gar.GarError):
             gar.set_execution_config(**bad)
     for name in ("GAR_PROGRESS", "GAR_WATCHDOG_SECONDS", "GAR_LOG"):
