@@ -299,6 +299,7 @@ static void test_cancel_at_any_time(void **state)
 struct killer {
     uint64_t seed;
     int32_t kills;
+    int32_t wanted;
 };
 
 static void kill_one(void *context)
@@ -307,7 +308,7 @@ static void kill_one(void *context)
     killer->seed = killer->seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
     int64_t pids[8];
     const int64_t count = test_count_children(pids, 8);
-    if (killer->kills < 50 && (killer->seed >> 33) % 4 == 0 && count > 0) {
+    if (killer->kills < killer->wanted && (killer->seed >> 33) % 4 == 0 && count > 0) {
         (void)kill((pid_t)pids[(killer->seed >> 40) % (uint64_t)gar_min_i64(count, 8)], SIGKILL);
         killer->kills++;
     }
@@ -316,16 +317,19 @@ static void kill_one(void *context)
 static void test_random_kills(void **state)
 {
     (void)state;
-    struct killer killer = {.seed = 42};
+    /* GAR_TEST_KILLS: more, in the long tests. */
+    const char *kills = getenv("GAR_TEST_KILLS");
+    struct killer killer = {.seed = 42,
+                            .wanted = kills != NULL ? (int32_t)strtol(kills, NULL, 10) : 50};
     expect_rows(&(struct test_options){
         .code = "sleep_us=300",
         .actors = 3,
-        .rows = 60000,
+        .rows = (int64_t)1200 * killer.wanted,
         .batch_rows = 50,
-        .policy = {.max_retries = 60, .max_restarts = 1000, .backoff_ns = 1000},
+        .policy = {.max_retries = 60, .max_restarts = 100000, .backoff_ns = 1000},
         .on_batch = kill_one,
         .context = &killer});
-    assert_int_equal(killer.kills, 50);
+    assert_int_equal(killer.kills, killer.wanted);
 }
 
 /* A host that reaps all children itself: pools work, and a death is told without its reason. */
