@@ -80,13 +80,14 @@ def declare(parameters):
 
 
 def body(name, parameters, indent):
-    """The statements that make the call; optional arguments left out are not passed."""
+    """The statements that make the call; optional arguments left out at the end are not passed."""
     lines = []
     given = []
-    for p in parameters:
+    for i, p in enumerate(parameters):
         if p.is_optional:
             passed = ", ".join([f'"{name}"', *given])
-            lines.append(f"{indent}if {p.name} is None:")
+            left_out = " and ".join(f"{q.name} is None" for q in parameters[i:] if q.is_optional)
+            lines.append(f"{indent}if {left_out}:")
             lines.append(f"{indent}    return _call({passed})")
         given.append("*others" if p.is_variadic else p.name)
     lines.append(f"{indent}return _call({', '.join([repr_name(name), *given])})")

@@ -336,6 +336,18 @@ class DataFrame:
         """Variances, divided by n - ddof."""
         return self._agg_each([], cols, "var", _checks.integer("ddof", ddof, 0))
 
+    def skew(self, *cols: ColumnInput) -> DataFrame:
+        """Skewness of the population of each column."""
+        return self._agg_each([], cols, "skew")
+
+    def median(self, *cols: ColumnInput) -> DataFrame:
+        """Middle values, exact."""
+        return self._agg_each([], cols, "median")
+
+    def approx_count_distinct(self, *cols: ColumnInput) -> DataFrame:
+        """Different values of each column, estimated."""
+        return self._agg_each([], cols, "approx_count_distinct")
+
     def any_value(self, *cols: ColumnInput) -> DataFrame:
         """Some value of each column."""
         return self._agg_each([], cols, "any_value")
@@ -748,6 +760,22 @@ class GroupedDataFrame:
     def var(self, *cols: ColumnInput, ddof: int = 1) -> DataFrame:
         """Variances, divided by n - ddof."""
         return self._df._agg_each(self._keys, cols, "var", _checks.integer("ddof", ddof, 0))
+
+    def skew(self, *cols: ColumnInput) -> DataFrame:
+        """Skewness of the population of each column."""
+        return self._df._agg_each(self._keys, cols, "skew")
+
+    def median(self, *cols: ColumnInput) -> DataFrame:
+        """Middle values, exact."""
+        return self._df._agg_each(self._keys, cols, "median")
+
+    def approx_count_distinct(self, *cols: ColumnInput) -> DataFrame:
+        """Different values of each column, estimated."""
+        return self._df._agg_each(self._keys, cols, "approx_count_distinct")
+
+    def string_agg(self, *cols: ColumnInput, delimiter: str = "") -> DataFrame:
+        """The texts of each group one after the other, in the order of the input."""
+        return self._df._agg_each(self._keys, cols, "string_agg", delimiter)
 
     def any_value(self, *cols: ColumnInput) -> DataFrame:
         return self._df._agg_each(self._keys, cols, "any_value")

@@ -113,3 +113,84 @@ enum gar_status gar_bind_bool_aggregate(struct gar_binder *binder,
     }
     return aggregate(binder, function, gar_type_of(GAR_BOOL), args, count, out, err);
 }
+
+enum gar_status gar_bind_count_one(struct gar_binder *binder, const struct gar_function *function,
+                                   struct gar_bound **args, int64_t count, struct gar_bound **out,
+                                   struct gar_error *err)
+{
+    return aggregate(binder, function, gar_type_of(GAR_INT64), args, count, out, err);
+}
+
+static bool is_literal(const struct gar_bound *arg)
+{
+    return arg->op == GAR_OP_CONST && arg->value != NULL && arg->value->is_valid;
+}
+
+static enum gar_status expect_number(const struct gar_function *function,
+                                     const struct gar_bound *arg, struct gar_error *err)
+{
+    const struct gar_type type = arg->type;
+    if (!gar_type_is_numeric(type) && type.id != GAR_NULL && type.id != GAR_BOOL) {
+        return gar_bind_type_error(function, "a number", type, err);
+    }
+    return GAR_OK;
+}
+
+enum gar_status gar_bind_percentile(struct gar_binder *binder, const struct gar_function *function,
+                                    struct gar_bound **args, int64_t count, struct gar_bound **out,
+                                    struct gar_error *err)
+{
+    GAR_TRY(expect_number(function, args[0], err));
+    double fraction = -1;
+    if (is_literal(args[1])) {
+        const struct gar_value *value = args[1]->value;
+        if (gar_type_is_float(value->type)) {
+            fraction = value->f64;
+        } else if (gar_type_is_integer(value->type)) {
+            fraction = (double)value->i64;
+        } else if (value->type.id == GAR_DECIMAL128) {
+            fraction = gar_decimal_to_double(value->i128, value->type.scale);
+        }
+    }
+    if (!(fraction >= 0 && fraction <= 1)) {
+        return gar_error_set(err, GAR_ERR_VALUE,
+                             "%s takes a literal number from 0 to 1 as its second argument, "
+                             "e.g. 0.9",
+                             function->info.name);
+    }
+    return aggregate(binder, function, gar_type_of(GAR_FLOAT64), args, count, out, err);
+}
+
+enum gar_status gar_bind_first(struct gar_binder *binder, const struct gar_function *function,
+                               struct gar_bound **args, int64_t count, struct gar_bound **out,
+                               struct gar_error *err)
+{
+    if (count == 3 && (!is_literal(args[2]) || args[2]->type.id != GAR_BOOL)) {
+        return gar_error_set(err, GAR_ERR_VALUE, "%s: ignore_nulls must be a literal true or false",
+                             function->info.name);
+    }
+    return aggregate(binder, function, args[0]->type, args, count, out, err);
+}
+
+enum gar_status gar_bind_string_agg(struct gar_binder *binder, const struct gar_function *function,
+                                    struct gar_bound **args, int64_t count, struct gar_bound **out,
+                                    struct gar_error *err)
+{
+    if (args[0]->type.id != GAR_STRING && args[0]->type.id != GAR_NULL) {
+        return gar_bind_type_error(function, "a string; cast it first", args[0]->type, err);
+    }
+    if (count == 2 && (!is_literal(args[1]) || args[1]->type.id != GAR_STRING)) {
+        return gar_error_set(err, GAR_ERR_VALUE, "%s: the delimiter must be a literal string",
+                             function->info.name);
+    }
+    return aggregate(binder, function, gar_type_of(GAR_STRING), args, count, out, err);
+}
+
+enum gar_status gar_bind_pairs(struct gar_binder *binder, const struct gar_function *function,
+                               struct gar_bound **args, int64_t count, struct gar_bound **out,
+                               struct gar_error *err)
+{
+    GAR_TRY(expect_number(function, args[0], err));
+    GAR_TRY(expect_number(function, args[1], err));
+    return aggregate(binder, function, gar_type_of(GAR_FLOAT64), args, count, out, err);
+}

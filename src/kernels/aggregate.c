@@ -7,13 +7,34 @@
 #include "kernels/aggregate_priv.h"
 
 static const char *const kind_names[] = {
-    [GAR_AGGREGATE_COUNT] = "count",       [GAR_AGGREGATE_COUNT_NULL] = "count",
-    [GAR_AGGREGATE_COUNT_ALL] = "count",   [GAR_AGGREGATE_COUNT_DISTINCT] = "count_distinct",
-    [GAR_AGGREGATE_SUM] = "sum",           [GAR_AGGREGATE_PRODUCT] = "product",
-    [GAR_AGGREGATE_MEAN] = "mean",         [GAR_AGGREGATE_MIN] = "min",
-    [GAR_AGGREGATE_MAX] = "max",           [GAR_AGGREGATE_VAR] = "var",
-    [GAR_AGGREGATE_STDDEV] = "stddev",     [GAR_AGGREGATE_ANY_VALUE] = "any_value",
-    [GAR_AGGREGATE_BOOL_AND] = "bool_and", [GAR_AGGREGATE_BOOL_OR] = "bool_or",
+    [GAR_AGGREGATE_COUNT] = "count",
+    [GAR_AGGREGATE_COUNT_NULL] = "count",
+    [GAR_AGGREGATE_COUNT_ALL] = "count",
+    [GAR_AGGREGATE_COUNT_DISTINCT] = "count_distinct",
+    [GAR_AGGREGATE_SUM] = "sum",
+    [GAR_AGGREGATE_PRODUCT] = "product",
+    [GAR_AGGREGATE_MEAN] = "mean",
+    [GAR_AGGREGATE_MIN] = "min",
+    [GAR_AGGREGATE_MAX] = "max",
+    [GAR_AGGREGATE_VAR] = "var",
+    [GAR_AGGREGATE_STDDEV] = "stddev",
+    [GAR_AGGREGATE_ANY_VALUE] = "any_value",
+    [GAR_AGGREGATE_BOOL_AND] = "bool_and",
+    [GAR_AGGREGATE_BOOL_OR] = "bool_or",
+    [GAR_AGGREGATE_SKEW] = "skew",
+    [GAR_AGGREGATE_KURTOSIS] = "kurtosis",
+    [GAR_AGGREGATE_CORR] = "corr",
+    [GAR_AGGREGATE_COVAR_POP] = "covar_pop",
+    [GAR_AGGREGATE_COVAR_SAMP] = "covar_samp",
+    [GAR_AGGREGATE_APPROX_COUNT_DISTINCT] = "approx_count_distinct",
+    [GAR_AGGREGATE_APPROX_PERCENTILE] = "approx_percentiles",
+    [GAR_AGGREGATE_PERCENTILE] = "percentile",
+    [GAR_AGGREGATE_MODE] = "mode",
+    [GAR_AGGREGATE_STRING_AGG] = "string_agg",
+    [GAR_AGGREGATE_FIRST] = "first",
+    [GAR_AGGREGATE_LAST] = "last",
+    [GAR_AGGREGATE_ARG_MIN] = "arg_min",
+    [GAR_AGGREGATE_ARG_MAX] = "arg_max",
 };
 
 const char *gar_aggregate_kind_name(enum gar_aggregate_kind kind)
@@ -179,6 +200,20 @@ static struct gar_aggregate *new_by_kind(const struct gar_aggregate_spec *spec,
     case GAR_AGGREGATE_STDDEV: return gar_aggregate_new_var();
     case GAR_AGGREGATE_BOOL_AND:
     case GAR_AGGREGATE_BOOL_OR: return gar_aggregate_new_bool();
+    case GAR_AGGREGATE_SKEW:
+    case GAR_AGGREGATE_KURTOSIS: return gar_aggregate_new_moments();
+    case GAR_AGGREGATE_CORR:
+    case GAR_AGGREGATE_COVAR_POP:
+    case GAR_AGGREGATE_COVAR_SAMP: return gar_aggregate_new_pairs();
+    case GAR_AGGREGATE_APPROX_COUNT_DISTINCT: return gar_aggregate_new_registers(memory);
+    case GAR_AGGREGATE_APPROX_PERCENTILE: return gar_aggregate_new_sketch(memory);
+    case GAR_AGGREGATE_PERCENTILE:
+    case GAR_AGGREGATE_MODE:
+    case GAR_AGGREGATE_STRING_AGG:
+    case GAR_AGGREGATE_FIRST:
+    case GAR_AGGREGATE_LAST:
+    case GAR_AGGREGATE_ARG_MIN:
+    case GAR_AGGREGATE_ARG_MAX: return gar_aggregate_new_keep();
     }
     return NULL;
 }
@@ -197,7 +232,21 @@ static bool takes_type(const struct gar_aggregate_spec *spec)
     case GAR_AGGREGATE_COUNT_DISTINCT:
     case GAR_AGGREGATE_MIN:
     case GAR_AGGREGATE_MAX:
+    case GAR_AGGREGATE_APPROX_COUNT_DISTINCT:
+    case GAR_AGGREGATE_MODE:
+    case GAR_AGGREGATE_FIRST:
+    case GAR_AGGREGATE_LAST:
+    case GAR_AGGREGATE_ARG_MIN:
+    case GAR_AGGREGATE_ARG_MAX:
     case GAR_AGGREGATE_ANY_VALUE: return true;
+    case GAR_AGGREGATE_STRING_AGG: return type.id == GAR_STRING;
+    case GAR_AGGREGATE_CORR:
+    case GAR_AGGREGATE_COVAR_POP:
+    case GAR_AGGREGATE_COVAR_SAMP:
+    case GAR_AGGREGATE_SKEW:
+    case GAR_AGGREGATE_KURTOSIS:
+    case GAR_AGGREGATE_APPROX_PERCENTILE:
+    case GAR_AGGREGATE_PERCENTILE: return gar_type_is_numeric(type) || type.id == GAR_BOOL;
     case GAR_AGGREGATE_SUM:
     case GAR_AGGREGATE_MEAN:
         return gar_type_is_numeric(type) || type.id == GAR_BOOL || type.id == GAR_DURATION;
@@ -252,6 +301,20 @@ static int32_t family(const struct gar_aggregate_spec *spec)
     case GAR_AGGREGATE_MEAN: return 1;
     case GAR_AGGREGATE_VAR:
     case GAR_AGGREGATE_STDDEV: return 2;
+    case GAR_AGGREGATE_SKEW:
+    case GAR_AGGREGATE_KURTOSIS: return 3;
+    case GAR_AGGREGATE_CORR:
+    case GAR_AGGREGATE_COVAR_POP:
+    case GAR_AGGREGATE_COVAR_SAMP: return 4;
+    case GAR_AGGREGATE_APPROX_PERCENTILE: return 5;
+    case GAR_AGGREGATE_APPROX_COUNT_DISTINCT:
+    case GAR_AGGREGATE_PERCENTILE:
+    case GAR_AGGREGATE_MODE:
+    case GAR_AGGREGATE_STRING_AGG:
+    case GAR_AGGREGATE_FIRST:
+    case GAR_AGGREGATE_LAST:
+    case GAR_AGGREGATE_ARG_MIN:
+    case GAR_AGGREGATE_ARG_MAX:
     case GAR_AGGREGATE_COUNT_ALL:
     case GAR_AGGREGATE_COUNT_DISTINCT:
     case GAR_AGGREGATE_PRODUCT:
@@ -266,7 +329,31 @@ static int32_t family(const struct gar_aggregate_spec *spec)
 
 bool gar_aggregate_is_shared(const struct gar_aggregate_spec *a, const struct gar_aggregate_spec *b)
 {
-    return family(a) == family(b) && gar_type_equal(a->argument, b->argument);
+    if (family(a) != family(b) || !gar_type_equal(a->argument, b->argument) ||
+        a->has_second != b->has_second || !gar_type_equal(a->second, b->second)) {
+        return false;
+    }
+    switch (a->kind) {
+    case GAR_AGGREGATE_PERCENTILE:
+        return memcmp(&a->fraction, &b->fraction, sizeof a->fraction) == 0;
+    case GAR_AGGREGATE_STRING_AGG:
+        return a->delimiter_size == b->delimiter_size &&
+               memcmp(a->delimiter, b->delimiter, (size_t)a->delimiter_size) == 0;
+    case GAR_AGGREGATE_FIRST:
+    case GAR_AGGREGATE_LAST: return a->ignore_nulls == b->ignore_nulls;
+    default: return true;
+    }
+}
+
+bool gar_aggregate_has_places(enum gar_aggregate_kind kind)
+{
+    return kind >= GAR_AGGREGATE_STRING_AGG && kind <= GAR_AGGREGATE_ARG_MAX;
+}
+
+bool gar_aggregate_keeps_rows(enum gar_aggregate_kind kind)
+{
+    return kind == GAR_AGGREGATE_COUNT_DISTINCT ||
+           (kind >= GAR_AGGREGATE_APPROX_COUNT_DISTINCT && kind <= GAR_AGGREGATE_ARG_MAX);
 }
 
 enum gar_status gar_aggregate_resize(struct gar_aggregate *state, int64_t groups,
@@ -300,6 +387,27 @@ enum gar_status gar_aggregate_update(struct gar_aggregate *state, const uint32_t
     return state->vtable->update(state, groups, argument, rows, err);
 }
 
+enum gar_status gar_aggregate_update_pair(struct gar_aggregate *state, const uint32_t *groups,
+                                          const struct gar_column *argument,
+                                          const struct gar_column *second, uint64_t place,
+                                          int64_t rows, struct gar_error *err)
+{
+    state->second = second;
+    state->place = place;
+    const enum gar_status status = gar_aggregate_update(state, groups, argument, rows, err);
+    state->second = NULL;
+    return status;
+}
+
+enum gar_status gar_aggregate_seal(struct gar_aggregate *state, bool (*cancelled)(void *context),
+                                   void *context, struct gar_error *err)
+{
+    if (state->vtable->seal == NULL || state->spec.argument.id == GAR_NULL) {
+        return GAR_OK;
+    }
+    return state->vtable->seal(state, cancelled, context, err);
+}
+
 enum gar_status gar_aggregate_combine(struct gar_aggregate *state, const struct gar_aggregate *from,
                                       const uint32_t *from_groups, const uint32_t *to_groups,
                                       int64_t count, struct gar_error *err)
@@ -314,7 +422,8 @@ enum gar_status gar_aggregate_combine(struct gar_aggregate *state, const struct 
 static bool is_count(enum gar_aggregate_kind kind)
 {
     return kind == GAR_AGGREGATE_COUNT || kind == GAR_AGGREGATE_COUNT_NULL ||
-           kind == GAR_AGGREGATE_COUNT_ALL || kind == GAR_AGGREGATE_COUNT_DISTINCT;
+           kind == GAR_AGGREGATE_COUNT_ALL || kind == GAR_AGGREGATE_COUNT_DISTINCT ||
+           kind == GAR_AGGREGATE_APPROX_COUNT_DISTINCT;
 }
 
 /* Every row null. */
@@ -343,6 +452,9 @@ enum gar_status gar_aggregate_finish(const struct gar_aggregate *state,
 {
     if (spec->argument.id == GAR_NULL && !is_count(spec->kind)) {
         return all_null(spec->result, count, memory, out, err);
+    }
+    if (state->vtable->finish_column != NULL) {
+        return state->vtable->finish_column(state, spec, first, count, memory, out, err);
     }
     struct gar_column *column = NULL;
     GAR_TRY(gar_column_new(memory, spec->result, count, !is_count(spec->kind), &column, err));

@@ -19,6 +19,14 @@ struct gar_aggregate_vtable {
                               const struct gar_aggregate_spec *spec, int64_t first, int64_t count,
                               const int64_t *group_rows, struct gar_column *out, int64_t *nulls,
                               struct gar_error *err);
+    /* May be NULL, as resize, update and combine. */
+    enum gar_status (*seal)(struct gar_aggregate *state, bool (*cancelled)(void *context),
+                            void *context, struct gar_error *err);
+    /* Instead of finish: makes the whole column itself. */
+    enum gar_status (*finish_column)(const struct gar_aggregate *state,
+                                     const struct gar_aggregate_spec *spec, int64_t first,
+                                     int64_t count, struct gar_memory *memory,
+                                     struct gar_column **out, struct gar_error *err);
     void (*free)(struct gar_aggregate *state);
 };
 
@@ -33,6 +41,8 @@ struct gar_aggregate {
     struct gar_aggregate_spec spec;
     struct gar_memory *memory;        /* borrowed */
     int64_t groups;                   /* of the last resize */
+    const struct gar_column *second;  /* of the update under way; borrowed */
+    uint64_t place;                   /* of its first row */
     struct gar_aggregate_array nulls; /* int64_t per group; empty until the first null is seen */
 };
 
@@ -111,6 +121,11 @@ struct gar_aggregate *gar_aggregate_new_product(const struct gar_aggregate_spec 
 struct gar_aggregate *gar_aggregate_new_pick(const struct gar_aggregate_spec *spec);
 struct gar_aggregate *gar_aggregate_new_var(void);
 struct gar_aggregate *gar_aggregate_new_bool(void);
+struct gar_aggregate *gar_aggregate_new_moments(void);
+struct gar_aggregate *gar_aggregate_new_pairs(void);
+struct gar_aggregate *gar_aggregate_new_registers(struct gar_memory *memory);
+struct gar_aggregate *gar_aggregate_new_sketch(struct gar_memory *memory);
+struct gar_aggregate *gar_aggregate_new_keep(void);
 struct gar_aggregate *gar_aggregate_new_distinct(const struct gar_aggregate_spec *spec,
                                                  struct gar_memory *memory);
 

@@ -315,6 +315,7 @@ static void expect_group(const struct gar_aggregate_spec *spec, const struct gar
     case GAR_AGGREGATE_BOOL_AND: expect_bool(&facts, facts.all, &out); break;
     case GAR_AGGREGATE_BOOL_OR: expect_bool(&facts, facts.any, &out); break;
     case GAR_AGGREGATE_PRODUCT: break;
+    default: fail_msg("no expectation"); break;
     }
     gar_value_destroy(&out);
     drop_facts(&facts);
@@ -350,8 +351,16 @@ static struct gar_type result_type(enum gar_aggregate_kind kind, struct gar_type
     case GAR_AGGREGATE_STDDEV: return gar_type_of(GAR_FLOAT64);
     case GAR_AGGREGATE_BOOL_AND:
     case GAR_AGGREGATE_BOOL_OR: return gar_type_of(GAR_BOOL);
+    case GAR_AGGREGATE_APPROX_COUNT_DISTINCT: return gar_type_of(GAR_INT64);
+    case GAR_AGGREGATE_SKEW:
+    case GAR_AGGREGATE_KURTOSIS:
+    case GAR_AGGREGATE_CORR:
+    case GAR_AGGREGATE_COVAR_POP:
+    case GAR_AGGREGATE_COVAR_SAMP:
+    case GAR_AGGREGATE_APPROX_PERCENTILE:
+    case GAR_AGGREGATE_PERCENTILE: return gar_type_of(GAR_FLOAT64);
+    default: return from;
     }
-    return from;
 }
 
 /* Rows [0, cut) go into one state, the rest into another whose groups are numbered backwards; then
@@ -431,6 +440,219 @@ static void test_every_kind_type_and_encoding(void **context)
             }
             gar_column_unref(column);
         }
+    }
+}
+
+static struct gar_column *i64_column(const int64_t *values, int64_t count);
+
+/* ---- kinds whose values are checked in Python: any split gives what the whole gives ---- */
+
+static struct gar_column *finish_parts(const struct gar_aggregate_spec *spec,
+                                       const struct gar_column *column,
+                                       const struct gar_column *second, const uint32_t *groups,
+                                       int64_t parts, const int64_t *rows, enum gar_status *status)
+{
+    struct gar_aggregate *states[4] = {NULL};
+    struct gar_column *result = NULL;
+    uint32_t map[GROUPS];
+    *status = GAR_OK;
+    for (int64_t p = 0; p < parts && *status >= 0; p++) {
+        const int64_t first = ROWS * p / parts;
+        const int64_t count = ROWS * (p + 1) / parts - first;
+        uint32_t numbers[ROWS];
+        struct gar_column *a = NULL;
+        struct gar_column *b = NULL;
+        for (int64_t i = 0; i < count; i++) {
+            numbers[i] = (groups[first + i] + (uint32_t)p) % GROUPS;
+        }
+        *status = gar_aggregate_new(spec, gar_memory_system(), &states[p], NULL);
+        *status = *status < 0 ? *status : gar_aggregate_resize(states[p], GROUPS, NULL);
+        *status = *status < 0 ? *status : gar_column_slice(column, first, count, &a, NULL);
+        *status = *status < 0 ? *status : gar_column_slice(second, first, count, &b, NULL);
+        *status = *status < 0 ? *status
+                              : gar_aggregate_update_pair(states[p], numbers, a,
+                                                          spec->has_second ? b : NULL,
+                                                          (uint64_t)first, count, NULL);
+        gar_column_unref(a);
+        gar_column_unref(b);
+    }
+    for (int64_t p = parts - 1; p > 0 && *status >= 0; p--) { /* the last first */
+        for (uint32_t g = 0; g < GROUPS; g++) {
+            map[g] = (g + GROUPS - (uint32_t)p) % GROUPS;
+        }
+        *status = gar_aggregate_combine(states[0], states[p], NULL, map, GROUPS, NULL);
+    }
+    *status = *status < 0 ? *status : gar_aggregate_seal(states[0], NULL, NULL, NULL);
+    *status = *status < 0 ? *status
+                          : gar_aggregate_finish(states[0], spec, 0, GROUPS, rows,
+                                                 gar_memory_system(), &result, NULL);
+    for (int64_t p = 0; p < parts; p++) {
+        gar_aggregate_free(states[p]);
+    }
+    return result;
+}
+
+static void expect_same(const struct gar_aggregate_spec *spec, const struct gar_column *a,
+                        const struct gar_column *b)
+{
+    for (int64_t g = 0; g < GROUPS; g++) {
+        struct gar_value x = {0};
+        struct gar_value y = {0};
+        assert_int_equal(gar_value_from_column(a, g, &x, NULL), GAR_OK);
+        assert_int_equal(gar_value_from_column(b, g, &y, NULL), GAR_OK);
+        bool is_same = gar_value_equal(&x, &y);
+        if (x.is_valid && y.is_valid && gar_type_is_float(x.type)) {
+            is_same = (isnan(x.f64) && isnan(y.f64)) ||
+                      fabs(x.f64 - y.f64) <= 1e-9 * fmax(1, fabs(x.f64));
+        }
+        if (!is_same) {
+            fail_msg("%s: group %d differs", gar_aggregate_kind_name(spec->kind), (int)g);
+        }
+        gar_value_destroy(&x);
+        gar_value_destroy(&y);
+    }
+}
+
+static void check_splits(const struct gar_aggregate_spec *spec, const struct gar_column *column,
+                         const struct gar_column *second, const uint32_t *groups,
+                         const int64_t *rows)
+{
+    enum gar_status status;
+    struct gar_column *whole = finish_parts(spec, column, second, groups, 1, rows, &status);
+    assert_int_equal(status, GAR_OK);
+    for (int64_t parts = 2; parts <= 4; parts++) {
+        struct gar_column *split = finish_parts(spec, column, second, groups, parts, rows, &status);
+        assert_int_equal(status, GAR_OK);
+        expect_same(spec, whole, split);
+        gar_column_unref(split);
+    }
+    gar_column_unref(whole);
+}
+
+/* False when the kind does not take the type. */
+static bool make_spec(int32_t kind, struct gar_type type, struct gar_aggregate_spec *out)
+{
+    const bool has_second = kind == GAR_AGGREGATE_CORR || kind == GAR_AGGREGATE_COVAR_POP ||
+                            kind == GAR_AGGREGATE_COVAR_SAMP || kind == GAR_AGGREGATE_ARG_MIN ||
+                            kind == GAR_AGGREGATE_ARG_MAX;
+    *out = (struct gar_aggregate_spec){.kind = (enum gar_aggregate_kind)kind,
+                                       .argument = type,
+                                       .result = result_type((enum gar_aggregate_kind)kind, type),
+                                       .has_second = has_second,
+                                       .second = gar_type_of(has_second ? GAR_FLOAT64 : GAR_NULL),
+                                       .fraction = 0.3,
+                                       .delimiter = ", ",
+                                       .delimiter_size = 2,
+                                       .ddof = 1};
+    struct gar_aggregate *probe = NULL;
+    if (gar_aggregate_new(out, gar_memory_system(), &probe, NULL) != GAR_OK) {
+        return false;
+    }
+    gar_aggregate_free(probe);
+    return true;
+}
+
+static void test_splits(void **context)
+{
+    (void)context;
+    uint32_t groups[ROWS];
+    int64_t rows[GROUPS] = {0};
+    for (int64_t i = 0; i < ROWS; i++) {
+        groups[i] = (uint32_t)(next_random() % (GROUPS - 1));
+        rows[groups[i]]++;
+    }
+    struct gar_column *second = random_column(gar_type_of(GAR_FLOAT64), ROWS, true);
+    for (int64_t t = 0; t < GAR_COUNT_OF(all_types); t++) {
+        for (int32_t e = 0; e < ENCODINGS; e++) {
+            struct gar_column *column = encoded_column(all_types[t], e);
+            for (int32_t kind = GAR_AGGREGATE_SKEW; kind < GAR_AGGREGATE_KINDS; kind++) {
+                struct gar_aggregate_spec spec;
+                if (make_spec(kind, all_types[t], &spec)) {
+                    check_splits(&spec, column, second, groups, rows);
+                }
+            }
+            gar_column_unref(column);
+        }
+    }
+    gar_column_unref(second);
+}
+
+static void test_splits_without_memory(void **context)
+{
+    (void)context;
+    uint32_t groups[ROWS];
+    int64_t rows[GROUPS] = {0};
+    for (int64_t i = 0; i < ROWS; i++) {
+        groups[i] = (uint32_t)(next_random() % GROUPS);
+        rows[groups[i]]++;
+    }
+    struct gar_column *second = random_column(gar_type_of(GAR_FLOAT64), ROWS, true);
+    for (int32_t kind = GAR_AGGREGATE_SKEW; kind < GAR_AGGREGATE_KINDS; kind++) {
+        const struct gar_type type = gar_type_of(
+            kind == GAR_AGGREGATE_MODE || kind >= GAR_AGGREGATE_STRING_AGG ? GAR_STRING
+                                                                           : GAR_FLOAT64);
+        struct gar_aggregate_spec spec;
+        assert_true(make_spec(kind, type, &spec));
+        struct gar_column *column = random_column(type, ROWS, true);
+        const int64_t before = gar_memory_system_live_bytes();
+        const int64_t blocks = gar_alloc_live_blocks();
+        bool is_done = false;
+        for (int64_t n = 1; !is_done; n++) {
+            enum gar_status status;
+            (void)gar_alloc_fail_at(n, false);
+            struct gar_column *result =
+                finish_parts(&spec, column, second, groups, 2, rows, &status);
+            is_done = gar_alloc_fail_at(0, false) < n;
+            assert_int_equal(status, is_done ? GAR_OK : GAR_ERR_NOMEM);
+            gar_column_unref(result);
+            assert_int_equal(gar_memory_system_live_bytes(), before);
+            assert_int_equal(gar_alloc_live_blocks(), blocks);
+        }
+        gar_column_unref(column);
+    }
+    gar_column_unref(second);
+}
+
+/* Candidates of first and arg_max are cut to one a group; the answer stays. */
+static void test_cut(void **context)
+{
+    (void)context;
+    enum { MANY = 40000, TIMES = 5 };
+    int64_t values[MANY];
+    const int64_t rows[1] = {MANY * TIMES};
+    const struct gar_type type = gar_type_of(GAR_INT64);
+    for (int32_t k = 0; k < 2; k++) {
+        const struct gar_aggregate_spec spec = {
+            .kind = k == 0 ? GAR_AGGREGATE_LAST : GAR_AGGREGATE_ARG_MAX,
+            .argument = type,
+            .result = type,
+            .has_second = k == 1,
+            .second = gar_type_of(k == 1 ? GAR_INT64 : GAR_NULL)};
+        struct gar_aggregate *state = NULL;
+        const int64_t before = gar_memory_system_live_bytes();
+        assert_int_equal(gar_aggregate_new(&spec, gar_memory_system(), &state, NULL), GAR_OK);
+        assert_int_equal(gar_aggregate_resize(state, 1, NULL), GAR_OK);
+        for (int64_t step = 0; step < TIMES; step++) {
+            for (int64_t i = 0; i < MANY; i++) {
+                values[i] = step * MANY + i;
+            }
+            struct gar_column *column = i64_column(values, MANY);
+            assert_int_equal(gar_aggregate_update_pair(state, NULL, column, k == 1 ? column : NULL,
+                                                       (uint64_t)(step * MANY), MANY, NULL),
+                             GAR_OK);
+            gar_column_unref(column);
+        }
+        assert_true(gar_memory_system_live_bytes() - before < (int64_t)MANY * 3 * 32);
+        assert_int_equal(gar_aggregate_seal(state, NULL, NULL, NULL), GAR_OK);
+        struct gar_column *result = NULL;
+        struct gar_value v = {0};
+        assert_int_equal(
+            gar_aggregate_finish(state, &spec, 0, 1, rows, gar_memory_system(), &result, NULL),
+            GAR_OK);
+        assert_int_equal(gar_value_from_column(result, 0, &v, NULL), GAR_OK);
+        assert_int_equal(v.i64, MANY * TIMES - 1);
+        gar_column_unref(result);
+        gar_aggregate_free(state);
     }
 }
 
@@ -592,6 +814,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_kind_type_and_encoding),
+        cmocka_unit_test(test_splits),
+        cmocka_unit_test(test_splits_without_memory),
+        cmocka_unit_test(test_cut),
         cmocka_unit_test(test_sums_beyond_64_bits),
         cmocka_unit_test(test_least_and_greatest_texts),
         cmocka_unit_test(test_allocation_failures),

@@ -222,6 +222,9 @@ FRAME = {
     "stddev": ["a"],
     "var": ["a"],
     "any_value": ["a"],
+    "skew": ["a"],
+    "median": ["a"],
+    "approx_count_distinct": ["a"],
     "count_distinct": ["a"],
     "count": ["a"],
     "num_partitions": [],
@@ -264,10 +267,13 @@ GROUPED = {
         "stddev",
         "var",
         "any_value",
+        "skew",
+        "median",
+        "approx_count_distinct",
         "count_distinct",
         "count",
     ]
-} | {"agg": [col("a").sum()]}
+} | {"agg": [col("a").sum()], "string_agg": ["s"]}
 EXPRESSION = {
     "alias": ["z"],
     "cast": ["int32"],

@@ -5,6 +5,7 @@
  *    accumulators, one aggregate after the other. Calls that need the same state over the same argument share it.
  * 2. At the end the workers' tables are joined: few groups into the largest table, by one task; many by hash
  *    partition, one task a partition, each into a table of its own.
+ *    Accumulators that need all rows (percentile, mode, first, ...) are sealed then.
  * 3. The result is read group by group from the joined tables.
  *
  * Memory: one key row and the accumulators a group and worker; the partitioned join holds both sides once more.
@@ -13,9 +14,9 @@
 
 #include "base/alloc.h"
 #include "base/stop.h"
+#include "exec/aggregate_call.h"
 #include "exec/group_table.h"
 #include "exec/ops/ops.h"
-#include "kernels/aggregate.h"
 
 enum {
     JOIN_ALONE_GROUPS = 1 << 15, /* so many groups in all are joined by one task */
@@ -31,6 +32,7 @@ enum {
 struct call {
     struct gar_aggregate_spec spec;
     int64_t argument; /* output of the program, -1 none */
+    int64_t second;   /* likewise */
     int64_t state;    /* which accumulators */
 };
 
@@ -62,11 +64,11 @@ struct group_by {
     struct gar_key_layout layout;
     struct call *calls; /* owned */
     int64_t call_count;
-    bool may_waste;    /* no aggregate can fail on, or is slower with, values of dropped rows */
-    bool has_distinct; /* every partition looks at all pairs of count_distinct */
+    bool may_waste;  /* no aggregate can fail on, or is slower with, values of dropped rows */
+    bool keeps_rows; /* some combine looks at all rows kept, whatever groups it is asked for */
     struct gar_aggregate_spec
         *state_specs;         /* owned; call_count items, the first state_count in use */
-    int64_t *state_arguments; /* owned */
+    int64_t *state_arguments; /* owned; arguments, then seconds */
     int64_t state_count;
     struct worker **workers; /* owned; NULL where a worker had nothing to do */
     int32_t worker_count;
@@ -286,7 +288,7 @@ static void number_places(struct group_by *op, struct worker *w, const struct ga
 }
 
 /* Add `rows` evaluated rows: those selected, or, is_whole, all of the batch. */
-static enum gar_status add_rows(struct group_by *op, struct worker *w,
+static enum gar_status add_rows(struct group_by *op, struct worker *w, uint64_t place,
                                 const struct gar_batch *batch, bool is_whole, int64_t rows,
                                 struct gar_error *err)
 {
@@ -307,8 +309,10 @@ static enum gar_status add_rows(struct group_by *op, struct worker *w,
     }
     for (int64_t s = 0; s < op->state_count; s++) {
         const int64_t argument = op->state_arguments[s];
-        GAR_TRY(gar_aggregate_update(w->groups.states[s], numbers,
-                                     argument >= 0 ? w->columns[argument] : NULL, rows, err));
+        const int64_t second = op->state_arguments[op->call_count + s];
+        GAR_TRY(gar_aggregate_update_pair(
+            w->groups.states[s], numbers, argument >= 0 ? w->columns[argument] : NULL,
+            second >= 0 ? w->columns[second] : NULL, place, rows, err));
     }
     return GAR_OK;
 }
@@ -355,8 +359,7 @@ static enum gar_status group_by_push(struct gar_sink *base, int32_t worker, int6
                                      int64_t row, struct gar_batch *batch, struct gar_error *err)
 {
     struct group_by *op = (struct group_by *)base;
-    (void)seq;
-    (void)row;
+    const uint64_t place = ((uint64_t)seq << 32) | (uint64_t)row;
     enum gar_status status = GAR_OK;
     if (op->workers[worker] == NULL) {
         status = make_worker(op, &op->workers[worker], err);
@@ -367,7 +370,8 @@ static enum gar_status group_by_push(struct gar_sink *base, int32_t worker, int6
         status = evaluate(op, w, batch, &is_whole, err);
     }
     if (status >= 0) {
-        status = add_rows(op, w, batch, is_whole, is_whole ? batch->rows : batch->selected, err);
+        status =
+            add_rows(op, w, place, batch, is_whole, is_whole ? batch->rows : batch->selected, err);
         for (int64_t i = 0; i < op->output_count; i++) {
             gar_column_unref(w->columns[i]);
         }
@@ -398,27 +402,65 @@ static enum gar_status combine_groups(struct group_by *op, struct groups *to,
     return GAR_OK;
 }
 
+/* Numbers that groups of `from` have in `to`; new ones are added. */
+static enum gar_status number_absorbed(struct group_by *op, struct groups *to,
+                                       const struct groups *from, const uint32_t *from_groups,
+                                       int64_t count, uint32_t *to_groups, struct gar_error *err)
+{
+    enum { STEP = 4096 };
+    if (to->table == NULL) {
+        to_groups[0] = 0;
+        return GAR_OK;
+    }
+    for (int64_t at = 0; at < count; at += STEP) {
+        GAR_CANCEL_CHECK(op->query->cancel, err);
+        GAR_TRY(gar_group_table_absorb(to->table, from->table, from_groups + at,
+                                       gar_min_i64(count - at, STEP), to_groups + at, err));
+    }
+    return resize_groups(op, to, gar_group_table_count(to->table), err);
+}
+
 /* Put the listed groups of `from` (NULL: all) into `to`. */
 static enum gar_status absorb_groups(struct group_by *op, struct groups *to,
                                      const struct groups *from, const uint32_t *listed,
                                      int64_t count, struct gar_error *err)
 {
     enum { STEP = 4096 };
-    uint32_t from_groups[STEP];
-    uint32_t to_groups[STEP];
-    for (int64_t at = 0; at < count; at += STEP) {
-        const int64_t n = gar_min_i64(count - at, STEP);
-        GAR_CANCEL_CHECK(op->query->cancel, err);
+    /* What keeps rows is combined once: it looks at all of them. */
+    const int64_t step = op->keeps_rows ? gar_max_i64(count, 1) : STEP;
+    uint32_t *numbers = (uint32_t *)gar_malloc(2 * step * (int64_t)sizeof *numbers);
+    enum gar_status status = numbers != NULL ? GAR_OK : gar_error_nomem(err, 8 * step);
+    for (int64_t at = 0; at < count && status >= 0; at += step) {
+        const int64_t n = gar_min_i64(count - at, step);
+        uint32_t *from_groups = numbers;
+        uint32_t *to_groups = numbers + step;
+        status = gar_cancel_status(op->query->cancel, err);
         for (int64_t i = 0; i < n; i++) {
             from_groups[i] = listed != NULL ? listed[at + i] : (uint32_t)(at + i);
         }
-        if (to->table != NULL) {
-            GAR_TRY(gar_group_table_absorb(to->table, from->table, from_groups, n, to_groups, err));
-            GAR_TRY(resize_groups(op, to, gar_group_table_count(to->table), err));
-        } else {
-            to_groups[0] = 0;
+        if (status >= 0) {
+            status = number_absorbed(op, to, from, from_groups, n, to_groups, err);
         }
-        GAR_TRY(combine_groups(op, to, from, from_groups, to_groups, n, err));
+        if (status >= 0) {
+            status = combine_groups(op, to, from, from_groups, to_groups, n, err);
+        }
+    }
+    gar_free(numbers);
+    return status;
+}
+
+static bool is_cancelled(void *context)
+{
+    return gar_cancel_requested((const struct gar_cancel *)context);
+}
+
+/* All rows of the groups are there. */
+static enum gar_status seal_groups(struct group_by *op, struct groups *groups,
+                                   struct gar_error *err)
+{
+    for (int64_t s = 0; s < op->state_count; s++) {
+        GAR_TRY(gar_aggregate_seal(groups->states[s], is_cancelled, op->query->cancel, err));
+        GAR_CANCEL_CHECK(op->query->cancel, err);
     }
     return GAR_OK;
 }
@@ -430,7 +472,7 @@ static enum gar_status join_alone(struct group_by *op, struct gar_error *err)
         const struct groups *from = &op->used[k]->groups;
         GAR_TRY(absorb_groups(op, &op->used[0]->groups, from, NULL, from->count, err));
     }
-    return GAR_OK;
+    return seal_groups(op, &op->used[0]->groups, err);
 }
 
 static enum gar_status join_partition(struct group_by *op, int64_t part, struct gar_error *err)
@@ -445,7 +487,7 @@ static enum gar_status join_partition(struct group_by *op, int64_t part, struct 
                               w->parts.starts[part + 1] - first, err));
     }
     to->count = gar_group_table_count(to->table);
-    return GAR_OK;
+    return seal_groups(op, to, err);
 }
 
 /* What is there after the input: sort the used workers and choose how to join. */
@@ -470,13 +512,14 @@ static enum gar_status plan_join(struct group_by *op, int64_t *out_items, struct
     }
     *out_items = 0;
     if (op->used_count <= 1) {
+        *out_items = op->used_count == 1 && op->keeps_rows ? 1 : 0; /* to seal it */
         return GAR_OK;
     }
     if (groups <= JOIN_ALONE_GROUPS || op->used_count <= JOIN_ALONE_WORKERS || op->key_count == 0) {
         *out_items = 1;
         return GAR_OK;
     }
-    op->partition_bits = gar_group_partition_bits(op->has_distinct ? 0 : groups);
+    op->partition_bits = gar_group_partition_bits(op->keeps_rows ? 0 : groups);
     op->part_count = (int64_t)1 << op->partition_bits;
     op->parts = (struct groups *)gar_calloc(op->part_count, (int64_t)sizeof *op->parts);
     if (op->parts == NULL) {
@@ -693,81 +736,18 @@ static const struct gar_expr *bare(const struct gar_expr *expr)
     return expr;
 }
 
-static const struct gar_value *literal_of(const struct gar_expr *expr)
+/* Number of the expression among the program's; it is added when new. -1: there is none. */
+static int64_t program_output(struct gar_expr **exprs, int64_t *count, const struct gar_expr *expr)
 {
-    expr = bare(expr);
-    return expr->kind == GAR_EXPR_LITERAL && expr->value.is_valid ? &expr->value : NULL;
-}
-
-static enum gar_status read_kind(const struct gar_expr *expr, struct gar_aggregate_spec *spec,
-                                 struct gar_error *err)
-{
-    static const struct {
-        const char *name;
-        enum gar_aggregate_kind kind;
-    } kinds[] = {
-        {"sum", GAR_AGGREGATE_SUM},
-        {"product", GAR_AGGREGATE_PRODUCT},
-        {"mean", GAR_AGGREGATE_MEAN},
-        {"min", GAR_AGGREGATE_MIN},
-        {"max", GAR_AGGREGATE_MAX},
-        {"count", GAR_AGGREGATE_COUNT},
-        {"stddev", GAR_AGGREGATE_STDDEV},
-        {"var", GAR_AGGREGATE_VAR},
-        {"any_value", GAR_AGGREGATE_ANY_VALUE},
-        {"bool_and", GAR_AGGREGATE_BOOL_AND},
-        {"bool_or", GAR_AGGREGATE_BOOL_OR},
-        {"count_distinct", GAR_AGGREGATE_COUNT_DISTINCT},
-    };
-    if (expr->kind == GAR_EXPR_CALL) {
-        const char *name = gar_function_info(expr->function)->name;
-        for (int64_t i = 0; i < GAR_COUNT_OF(kinds); i++) {
-            if (strcmp(kinds[i].name, name) == 0) {
-                spec->kind = kinds[i].kind;
-                return GAR_OK;
-            }
-        }
-        return gar_error_set(err, GAR_ERR_UNSUPPORTED,
-                             "the aggregate function '%s' cannot be run yet", name);
+    if (expr == NULL) {
+        return -1;
     }
-    return gar_error_set(err, GAR_ERR_INTERNAL,
-                         "an aggregation over something that is not an aggregate call");
-}
-
-/* Second arguments: count's mode, the ddof of stddev and var. */
-static enum gar_status read_options(const struct gar_expr *expr, struct gar_aggregate_spec *spec,
-                                    struct gar_error *err)
-{
-    spec->ddof = 1;
-    if (expr->arg_count < 2) {
-        return GAR_OK;
-    }
-    const struct gar_value *value = literal_of(expr->args[1]);
-    if (value == NULL) {
-        return gar_error_set(err, GAR_ERR_VALUE, "%s: the second argument must be a literal",
-                             gar_aggregate_kind_name(spec->kind));
-    }
-    if (spec->kind == GAR_AGGREGATE_COUNT) {
-        if (strcmp(value->text.data, "all") == 0) {
-            spec->kind = GAR_AGGREGATE_COUNT_ALL;
-        } else if (strcmp(value->text.data, "null") == 0) {
-            spec->kind = GAR_AGGREGATE_COUNT_NULL;
-        }
-        return GAR_OK;
-    }
-    spec->ddof = value->i64;
-    return GAR_OK;
-}
-
-/* Number of the expression among the program's; it is added when new. */
-static int64_t program_output(struct gar_expr **exprs, int64_t *count, struct gar_expr *expr)
-{
     for (int64_t i = 0; i < *count; i++) {
         if (gar_expr_equal(exprs[i], expr)) {
             return i;
         }
     }
-    exprs[(*count)++] = expr;
+    exprs[(*count)++] = (struct gar_expr *)(uintptr_t)(const void *)expr;
     return *count - 1;
 }
 
@@ -776,9 +756,9 @@ static enum gar_status make_program(struct group_by *op, const struct gar_plan *
                                     struct gar_error *err)
 {
     struct gar_expr **exprs =
-        (struct gar_expr **)gar_calloc(plan->expr_count, (int64_t)sizeof(struct gar_expr *));
+        (struct gar_expr **)gar_calloc(2 * plan->expr_count, (int64_t)sizeof(struct gar_expr *));
     if (exprs == NULL) {
-        return gar_error_nomem(err, plan->expr_count * 8);
+        return gar_error_nomem(err, plan->expr_count * 16);
     }
     for (int64_t k = 0; k < op->key_count; k++) {
         exprs[k] = (struct gar_expr *)(uintptr_t)(const void *)bare(plan->exprs[k]);
@@ -788,13 +768,14 @@ static enum gar_status make_program(struct group_by *op, const struct gar_plan *
     for (int64_t c = 0; c < op->call_count && status >= 0; c++) {
         const struct gar_expr *expr = bare(plan->exprs[op->key_count + c]);
         struct call *call = &op->calls[c];
-        status = read_kind(expr, &call->spec, err);
-        if (status >= 0) {
-            status = read_options(expr, &call->spec, err);
-        }
+        struct gar_aggregate_call read;
+        status = gar_aggregate_call_read(expr, &read, err);
         call->argument = -1;
-        if (status >= 0 && expr->arg_count > 0 && call->spec.kind != GAR_AGGREGATE_COUNT_ALL) {
-            call->argument = program_output(exprs, &op->output_count, expr->args[0]);
+        call->second = -1;
+        if (status >= 0) {
+            call->spec = read.spec;
+            call->argument = program_output(exprs, &op->output_count, read.argument);
+            call->second = program_output(exprs, &op->output_count, read.second);
         }
     }
     if (status >= 0 && op->output_count > 0) {
@@ -811,17 +792,23 @@ static void assign_states(struct group_by *op)
     op->may_waste = true;
     for (int64_t c = 0; c < op->call_count; c++) {
         struct call *call = &op->calls[c];
-        call->spec.result = op->schema->fields[op->key_count + c].type;
-        call->spec.argument = call->argument >= 0
-                                  ? gar_program_output_type(op->program, call->argument)
-                                  : gar_type_of(GAR_BOOL); /* any that is not null */
+        const struct gar_type argument = call->argument >= 0
+                                             ? gar_program_output_type(op->program, call->argument)
+                                             : gar_type_of(GAR_BOOL); /* any that is not null */
+        const struct gar_type second = call->second >= 0
+                                           ? gar_program_output_type(op->program, call->second)
+                                           : gar_type_of(GAR_NULL);
+        gar_aggregate_call_set_types(&call->spec, argument, second, call->second >= 0,
+                                     op->schema->fields[op->key_count + c].type);
         const bool is_distinct = call->spec.kind == GAR_AGGREGATE_COUNT_DISTINCT;
-        op->has_distinct = op->has_distinct || is_distinct;
+        const bool keeps_rows = gar_aggregate_keeps_rows(call->spec.kind);
+        op->keeps_rows = op->keeps_rows || keeps_rows;
         op->may_waste = op->may_waste && call->spec.kind != GAR_AGGREGATE_PRODUCT &&
-                        !(is_distinct && op->key_count == 0);
+                        !(keeps_rows && (!is_distinct || op->key_count == 0));
         call->state = -1;
         for (int64_t s = 0; s < op->state_count && call->state < 0; s++) {
             if (op->state_arguments[s] == call->argument &&
+                op->state_arguments[op->call_count + s] == call->second &&
                 gar_aggregate_is_shared(&op->state_specs[s], &call->spec)) {
                 call->state = s;
             }
@@ -830,6 +817,7 @@ static void assign_states(struct group_by *op)
             call->state = op->state_count++;
             op->state_specs[call->state] = call->spec;
             op->state_arguments[call->state] = call->argument;
+            op->state_arguments[op->call_count + call->state] = call->second;
         }
     }
 }
@@ -883,7 +871,7 @@ enum gar_status gar_group_by_new(struct gar_query *query, const struct gar_plan 
     op->state_specs =
         (struct gar_aggregate_spec *)gar_calloc(op->call_count, (int64_t)sizeof *op->state_specs);
     op->state_arguments =
-        (int64_t *)gar_calloc(op->call_count, (int64_t)sizeof *op->state_arguments);
+        (int64_t *)gar_calloc(2 * op->call_count, (int64_t)sizeof *op->state_arguments);
     if (op->calls == NULL || op->state_specs == NULL || op->state_arguments == NULL) {
         return gar_error_nomem(err, op->call_count * (int64_t)sizeof *op->calls);
     }
