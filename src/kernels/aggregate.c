@@ -399,13 +399,12 @@ enum gar_status gar_aggregate_update_pair(struct gar_aggregate *state, const uin
     return status;
 }
 
-enum gar_status gar_aggregate_seal(struct gar_aggregate *state, bool (*cancelled)(void *context),
-                                   void *context, struct gar_error *err)
+enum gar_status gar_aggregate_seal(struct gar_aggregate *state, struct gar_error *err)
 {
     if (state->vtable->seal == NULL || state->spec.argument.id == GAR_NULL) {
         return GAR_OK;
     }
-    return state->vtable->seal(state, cancelled, context, err);
+    return state->vtable->seal(state, err);
 }
 
 enum gar_status gar_aggregate_combine(struct gar_aggregate *state, const struct gar_aggregate *from,

@@ -102,11 +102,9 @@ GAR_MUST_USE enum gar_status gar_aggregate_update_pair(
     struct gar_aggregate *state, const uint32_t *groups, const struct gar_column *argument,
     const struct gar_column *second, uint64_t place, int64_t rows, struct gar_error *err);
 
-/* After the last update and combine, before finish: what needs all rows is worked out. cancelled (may be NULL) is asked now
- * and then; true ends the work early with results undefined. Errors: GAR_ERR_NOMEM; the state can then only be freed. */
-GAR_MUST_USE enum gar_status gar_aggregate_seal(struct gar_aggregate *state,
-                                                bool (*cancelled)(void *context), void *context,
-                                                struct gar_error *err);
+/* After the last update and combine, before finish: what needs all rows is worked out. Errors: GAR_ERR_NOMEM,
+ * GAR_ERR_CANCELLED (base/stop.h); the state can then only be freed. */
+GAR_MUST_USE enum gar_status gar_aggregate_seal(struct gar_aggregate *state, struct gar_error *err);
 
 /* Join groups of another state of the same spec: group from_groups[i] (i when NULL) of `from` into to_groups[i] of `state`.
  * Errors as update. */

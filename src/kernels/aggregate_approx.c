@@ -340,15 +340,12 @@ static enum gar_status sketch_combine(struct gar_aggregate *head,
     return status;
 }
 
-static enum gar_status sketch_seal(struct gar_aggregate *head, bool (*cancelled)(void *context),
-                                   void *context, struct gar_error *err)
+static enum gar_status sketch_seal(struct gar_aggregate *head, struct gar_error *err)
 {
     struct sketch_state *state = (struct sketch_state *)head;
     struct gar_buffer *scratch = NULL;
     const int64_t count = state->index.count;
     const int64_t bytes = gar_max_i64(count, 1) * (int64_t)sizeof(struct gar_sort_entry);
-    (void)cancelled;
-    (void)context;
     GAR_TRY(gar_buffer_new(head->memory, bytes, &state->sorted, err));
     GAR_TRY(gar_buffer_new(head->memory, bytes, &scratch, err));
     struct gar_sort_entry *entries = (struct gar_sort_entry *)(void *)state->sorted->data;

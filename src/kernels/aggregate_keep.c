@@ -11,6 +11,7 @@
 #include "arrow/builder.h"
 #include "arrow/gather.h"
 #include "base/alloc.h"
+#include "base/stop.h"
 #include "kernels/aggregate_priv.h"
 #include "kernels/sort_key.h"
 
@@ -141,8 +142,8 @@ static int64_t list_keys(const struct keep_state *state, const struct sorted *so
     return n;
 }
 
-static enum gar_status sort_rows(const struct keep_state *state, bool (*cancelled)(void *context),
-                                 void *context, struct sorted *sorted, struct gar_error *err)
+static enum gar_status sort_rows(const struct keep_state *state, struct sorted *sorted,
+                                 struct gar_error *err)
 {
     struct gar_sort_column keys[PARTS];
     struct gar_buffer *scratch = NULL;
@@ -160,9 +161,9 @@ static enum gar_status sort_rows(const struct keep_state *state, bool (*cancelle
     struct gar_sort_entry *entries = (struct gar_sort_entry *)(void *)sorted->entries->data;
     gar_sorter_fill(sorted->sorter, 0, state->rows, entries);
     gar_sorter_sort(sorted->sorter, entries, (struct gar_sort_entry *)(void *)scratch->data,
-                    state->rows, cancelled, context);
+                    state->rows);
     gar_buffer_unref(scratch);
-    return GAR_OK;
+    return gar_stop_check(err); /* then they are in no order */
 }
 
 static const struct gar_sort_entry *entries_of(const struct sorted *sorted)
@@ -218,7 +219,7 @@ static enum gar_status cut_rows(struct keep_state *state, struct gar_error *err)
     struct sorted sorted = {{NULL}, NULL, NULL, 0};
     struct chunk best = {{NULL}, 0};
     uint32_t *rows = NULL;
-    enum gar_status status = sort_rows(state, NULL, NULL, &sorted, err);
+    enum gar_status status = sort_rows(state, &sorted, err);
     if (status >= 0) {
         rows = (uint32_t *)gar_malloc(sorted.rows * (int64_t)sizeof *rows);
         status = rows != NULL ? GAR_OK : gar_error_nomem(err, sorted.rows * 4);
@@ -577,8 +578,7 @@ static enum gar_status seal_texts(struct keep_state *state, struct sorted *sorte
     return GAR_OK;
 }
 
-static enum gar_status keep_seal(struct gar_aggregate *head, bool (*cancelled)(void *context),
-                                 void *context, struct gar_error *err)
+static enum gar_status keep_seal(struct gar_aggregate *head, struct gar_error *err)
 {
     struct keep_state *state = (struct keep_state *)head;
     struct sorted sorted = {{NULL}, NULL, NULL, 0};
@@ -587,8 +587,8 @@ static enum gar_status keep_seal(struct gar_aggregate *head, bool (*cancelled)(v
         state->is_sealed = true;
         return GAR_OK;
     }
-    enum gar_status status = sort_rows(state, cancelled, context, &sorted, err);
-    if (status < 0 || (cancelled != NULL && cancelled(context))) {
+    enum gar_status status = sort_rows(state, &sorted, err);
+    if (status < 0) {
         destroy_sorted(&sorted);
         return status;
     }

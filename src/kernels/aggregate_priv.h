@@ -20,8 +20,7 @@ struct gar_aggregate_vtable {
                               const int64_t *group_rows, struct gar_column *out, int64_t *nulls,
                               struct gar_error *err);
     /* May be NULL, as resize, update and combine. */
-    enum gar_status (*seal)(struct gar_aggregate *state, bool (*cancelled)(void *context),
-                            void *context, struct gar_error *err);
+    enum gar_status (*seal)(struct gar_aggregate *state, struct gar_error *err);
     /* Instead of finish: makes the whole column itself. */
     enum gar_status (*finish_column)(const struct gar_aggregate *state,
                                      const struct gar_aggregate_spec *spec, int64_t first,

@@ -482,7 +482,7 @@ static struct gar_column *finish_parts(const struct gar_aggregate_spec *spec,
         }
         *status = gar_aggregate_combine(states[0], states[p], NULL, map, GROUPS, NULL);
     }
-    *status = *status < 0 ? *status : gar_aggregate_seal(states[0], NULL, NULL, NULL);
+    *status = *status < 0 ? *status : gar_aggregate_seal(states[0], NULL);
     *status = *status < 0 ? *status
                           : gar_aggregate_finish(states[0], spec, 0, GROUPS, rows,
                                                  gar_memory_system(), &result, NULL);
@@ -643,7 +643,7 @@ static void test_cut(void **context)
             gar_column_unref(column);
         }
         assert_true(gar_memory_system_live_bytes() - before < (int64_t)MANY * 3 * 32);
-        assert_int_equal(gar_aggregate_seal(state, NULL, NULL, NULL), GAR_OK);
+        assert_int_equal(gar_aggregate_seal(state, NULL), GAR_OK);
         struct gar_column *result = NULL;
         struct gar_value v = {0};
         assert_int_equal(

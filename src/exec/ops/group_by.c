@@ -449,18 +449,12 @@ static enum gar_status absorb_groups(struct group_by *op, struct groups *to,
     return status;
 }
 
-static bool is_cancelled(void *context)
-{
-    return gar_cancel_requested((const struct gar_cancel *)context);
-}
-
 /* All rows of the groups are there. */
 static enum gar_status seal_groups(struct group_by *op, struct groups *groups,
                                    struct gar_error *err)
 {
     for (int64_t s = 0; s < op->state_count; s++) {
-        GAR_TRY(gar_aggregate_seal(groups->states[s], is_cancelled, op->query->cancel, err));
-        GAR_CANCEL_CHECK(op->query->cancel, err);
+        GAR_TRY(gar_aggregate_seal(groups->states[s], err));
     }
     return GAR_OK;
 }
