@@ -95,6 +95,15 @@ double gar_plan_distinct_bound(const struct gar_plan *plan, const struct gar_exp
     return bound;
 }
 
+double gar_plan_base_rows(const struct gar_plan *plan, const struct gar_expr *expr)
+{
+    const struct gar_expr *column = bare(expr);
+    int64_t position = 0;
+    const struct gar_plan *scan =
+        column->kind == GAR_EXPR_COLUMN ? find_scan(plan, column->name, &position) : NULL;
+    return scan != NULL ? source_rows(scan->provider) : gar_plan_estimate_rows(plan);
+}
+
 /* ---- predicates ---- */
 
 static bool number_of(const struct gar_expr *expr, double *out)
@@ -191,7 +200,13 @@ double gar_expr_share(const struct gar_expr *predicate, const struct gar_plan *p
     if (gar_expr_is_call(predicate, "not_equal") || gar_expr_is_call(predicate, "not_null")) {
         return 0.9;
     }
-    return gar_expr_is_call(predicate, "like") ? 0.1 : 0.3;
+    static const char *const searches[] = {"like", "ilike", "contains", "startswith", "endswith"};
+    for (int64_t i = 0; i < GAR_COUNT_OF(searches); i++) {
+        if (gar_expr_is_call(predicate, searches[i])) {
+            return 0.1;
+        }
+    }
+    return 0.3;
 }
 
 /* ---- nodes ---- */
@@ -206,19 +221,23 @@ static double scan_rows(const struct gar_plan *scan)
                                                                         : rows;
 }
 
-/* Every value of the side with fewer different keys is taken to be on the other side too. Several keys together have no
- * more values than a side has rows. */
-static double pair_rows(const struct gar_plan *join, double left, double right)
+/* Different keys of one side: no more than its source has rows. */
+static double side_values(const struct gar_plan *join, int64_t side)
 {
     double values = 1;
+    double most = 0;
     for (int64_t k = 0; k < join->key_count; k++) {
-        const double a = gar_plan_distinct_bound(join->inputs[0], join->exprs[k]);
-        const double b = gar_plan_distinct_bound(join->inputs[1], join->exprs[join->key_count + k]);
-        values *= a < 0 || b < 0 ? 1.0 : fmax(fmin(a, b), 1.0);
+        const struct gar_expr *key = join->exprs[side * join->key_count + k];
+        values *= fmax(gar_plan_distinct_bound(join->inputs[side], key), 1.0);
+        most = fmax(most, gar_plan_base_rows(join->inputs[side], key));
     }
-    if (join->key_count > 1) {
-        values = fmin(values, fmax(left, right));
-    }
+    return most > 0 ? fmin(values, most) : values;
+}
+
+/* Every key of the side with fewer different ones is taken to be on the other side too. */
+static double pair_rows(const struct gar_plan *join, double left, double right)
+{
+    const double values = fmin(side_values(join, 0), side_values(join, 1));
     const double condition = join->expr_count > 2 * join->key_count
                                  ? gar_expr_share(join->exprs[2 * join->key_count], NULL)
                                  : 1.0;

@@ -33,8 +33,8 @@ struct graph {
     int32_t count;
     struct predicate *predicates; /* owned; PREDICATES_MAX items */
     int64_t predicate_count;
-    double pair_values[RELATIONS_MAX]
-                      [RELATIONS_MAX]; /* different keys of two relations; 0: no equality */
+    double side_values[RELATIONS_MAX]
+                      [RELATIONS_MAX]; /* [a][b]: different keys of a, to b; 0: no equality */
     uint32_t neighbours[RELATIONS_MAX];
 };
 
@@ -185,6 +185,16 @@ static bool is_single(uint32_t set)
     return set != 0 && (set & (set - 1)) == 0;
 }
 
+/* One more key of relation a towards b: together they have no more values than a's source has rows. */
+static void note_side(struct graph *g, int32_t a, int32_t b, const struct gar_expr *key)
+{
+    const struct gar_plan *plan = g->relations[a].plan;
+    const double values = fmax(gar_plan_distinct_bound(plan, key), 1.0);
+    const double most = fmax(gar_plan_base_rows(plan, key), values);
+    const double before = g->side_values[a][b];
+    g->side_values[a][b] = before == 0 ? values : fmin(before * values, most);
+}
+
 /* Sets of the predicates, and what joins of two relations are worth. */
 static void connect(struct graph *g)
 {
@@ -198,13 +208,8 @@ static void connect(struct graph *g)
         }
         const int32_t a = first_of(q->left_set);
         const int32_t b = first_of(q->right_set);
-        const double x = gar_plan_distinct_bound(g->relations[a].plan, q->left);
-        const double y = gar_plan_distinct_bound(g->relations[b].plan, q->right);
-        const double values = x < 0 || y < 0 ? 1.0 : fmax(fmin(x, y), 1.0);
-        const double before = g->pair_values[a][b];
-        const double most = fmax(g->relations[a].rows, g->relations[b].rows);
-        const double now = before == 0 ? values : fmin(before * values, fmax(most, values));
-        g->pair_values[a][b] = g->pair_values[b][a] = now;
+        note_side(g, a, b, q->left);
+        note_side(g, b, a, q->right);
         g->neighbours[a] |= q->right_set;
         g->neighbours[b] |= q->left_set;
     }
@@ -226,8 +231,8 @@ static double rows_of(const struct graph *g, uint32_t set)
         }
         rows *= fmax(g->relations[a].rows, 1.0);
         for (int32_t b = a + 1; b < g->count; b++) {
-            if ((set >> b & 1) != 0 && g->pair_values[a][b] > 0) {
-                rows /= g->pair_values[a][b];
+            if ((set >> b & 1) != 0 && g->side_values[a][b] > 0) {
+                rows /= fmin(g->side_values[a][b], g->side_values[b][a]);
             }
         }
     }

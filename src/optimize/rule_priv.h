@@ -36,6 +36,8 @@ enum gar_status gar_rule_order_joins(const struct gar_plan *plan, struct gar_pla
 double gar_plan_estimate_rows(const struct gar_plan *plan);
 /* At most so many different values has the expression over the plan's rows before any filter below; -1: no idea. */
 double gar_plan_distinct_bound(const struct gar_plan *plan, const struct gar_expr *expr);
+/* Rows of the source that a column comes from, or of the plan if it is no column of a source; -1: no idea. */
+double gar_plan_base_rows(const struct gar_plan *plan, const struct gar_expr *expr);
 /* The share of rows that a predicate keeps, over rows of `plan` (NULL: of nothing in particular). */
 double gar_expr_share(const struct gar_expr *predicate, const struct gar_plan *plan);
 
