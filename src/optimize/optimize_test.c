@@ -104,6 +104,25 @@ static struct gar_plan *table(void)
     return plan;
 }
 
+/* A table said to have so many rows: two int64 columns of these names. */
+static struct gar_plan *sized(int64_t rows, const char *first, const char *second)
+{
+    struct gar_field fields[2] = {{.type = {.id = GAR_INT64}, .nullable = true},
+                                  {.type = {.id = GAR_INT64}, .nullable = true}};
+    struct gar_schema *schema = NULL;
+    struct gar_scan_provider *provider = NULL;
+    struct gar_plan *plan = NULL;
+    memcpy(&fields[0].name, &first, sizeof first);
+    memcpy(&fields[1].name, &second, sizeof second);
+    assert_int_equal(gar_schema_new(fields, 2, false, &schema, NULL), GAR_OK);
+    assert_int_equal(gar_memory_provider_new(schema, NULL, 0, &provider, NULL), GAR_OK);
+    provider->size_hint_rows = rows;
+    assert_int_equal(gar_plan_scan(provider, &plan, NULL), GAR_OK);
+    gar_scan_provider_unref(provider);
+    gar_schema_unref(schema);
+    return plan;
+}
+
 /* The builders again, moving their arguments. */
 static struct gar_plan *filter(struct gar_plan *input, struct gar_expr *predicate)
 {
@@ -170,6 +189,23 @@ static struct gar_plan *distinct(struct gar_plan *input, struct gar_expr *key)
     assert_int_equal(gar_plan_distinct(input, &key, key == NULL ? 0 : 1, &p, NULL), GAR_OK);
     gar_expr_unref(key);
     gar_plan_unref(input);
+    return p;
+}
+
+/* Without keys when left_key is NULL. */
+static struct gar_plan *join(enum gar_join_kind kind, struct gar_plan *a, struct gar_plan *b,
+                             const char *left_key, const char *right_key)
+{
+    struct gar_expr *left = left_key != NULL ? col(left_key) : NULL;
+    struct gar_expr *right = left_key != NULL ? col(right_key) : NULL;
+    const struct gar_join_spec spec = {
+        .kind = kind, .left_keys = &left, .right_keys = &right, .key_count = left_key != NULL};
+    struct gar_plan *p = NULL;
+    assert_int_equal(gar_plan_join(a, b, &spec, &p, NULL), GAR_OK);
+    gar_expr_unref(left);
+    gar_expr_unref(right);
+    gar_plan_unref(a);
+    gar_plan_unref(b);
     return p;
 }
 
@@ -372,6 +408,54 @@ static void columns(void **state)
           "Aggregate count(*)\n  Sort b\n    " M "[b]");
 }
 
+#define SIZED "Scan memory (0 rows) columns "
+
+/* Filters go to the side they look at, unless rows of it would come out without a partner. */
+static void joins(void **state)
+{
+    (void)state;
+    check(
+        filter(join(GAR_JOIN_INNER, sized(10, "a", "b"), sized(20, "c", "d"), NULL, NULL),
+               call("and", call("equal", col("a"), col("c")),
+                    call("and", call("less", col("b"), lit(5)), call("less", col("b"), col("d"))))),
+        "Filter b < d\n"
+        "  Join inner on a = c columns [a, b, c, d] table of left\n"
+        "    " SIZED "[a, b] filter b < 5\n    " SIZED "[c, d]");
+    check(filter(join(GAR_JOIN_LEFT, sized(100, "a", "b"), sized(20, "c", "d"), "a", "c"),
+                 call("and", call("less", col("b"), lit(5)), call("less", col("d"), lit(7)))),
+          "Filter d < 7\n"
+          "  Join left on a = c columns [a, b, c, d] table of right\n"
+          "    " SIZED "[a, b] filter b < 5\n    " SIZED "[c, d]");
+    check(filter(join(GAR_JOIN_OUTER, sized(100, "a", "b"), sized(20, "c", "d"), "a", "c"),
+                 call("less", col("b"), lit(5))),
+          "Filter b < 5\n"
+          "  Join outer on a = c columns [a, b, c, d] table of right\n"
+          "    " SIZED "[a, b]\n    " SIZED "[c, d]");
+    check(project2(join(GAR_JOIN_SEMI, sized(100, "a", "b"), sized(20, "c", "d"), "a", "c"),
+                   col("b"), NULL),
+          "Join semi on a = c columns [b] table of right\n"
+          "  " SIZED "[a, b]\n  " SIZED "[c]");
+    check(project2(join(GAR_JOIN_LEFT, sized(10, "a", "b"), sized(500, "c", "d"), "a", "c"),
+                   col("b"), col("d")),
+          "Join left on a = c columns [b, d] table of left\n"
+          "  " SIZED "[a, b]\n  " SIZED "[c, d]");
+}
+
+/* The large table meets the small one first, whatever the order it was written in; no pairs without a predicate. */
+static void join_order(void **state)
+{
+    (void)state;
+    struct gar_plan *crossed =
+        join(GAR_JOIN_INNER,
+             join(GAR_JOIN_INNER, sized(50, "p", "pv"), sized(60, "s", "sv"), NULL, NULL),
+             sized(100000, "lp", "ls"), NULL, NULL);
+    check(filter(crossed, call("and", call("equal", col("p"), col("lp")),
+                               call("equal", col("s"), col("ls")))),
+          "Join inner on lp = p columns [p, pv, s, sv, lp, ls] table of right\n"
+          "  Join inner on ls = s columns [lp, ls, s, sv] table of right\n"
+          "    " SIZED "[lp, ls]\n    " SIZED "[s, sv]\n  " SIZED "[p, pv]");
+}
+
 static void counts(void **state)
 {
     (void)state;
@@ -445,6 +529,8 @@ int main(void)
         cmocka_unit_test(limits),
         cmocka_unit_test(projections),
         cmocka_unit_test(columns),
+        cmocka_unit_test(joins),
+        cmocka_unit_test(join_order),
         cmocka_unit_test(counts),
         cmocka_unit_test(rules_can_be_switched_off),
         cmocka_unit_test(refused_memory),
