@@ -374,7 +374,9 @@ static enum gar_status make(const struct gar_actor_apply *options, struct apply 
     if (status >= 0) {
         a->refs++; /* the stream's */
         status = gar_actor_pool_new(&pool, &a->pool, err);
-        if (status < 0) {
+        if (status < 0) { /* without its sink, so that the cancel that comes now starts nothing */
+            gar_stream_sink_free(a->sink);
+            a->sink = NULL;
             gar_stream_free(stream);
         }
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pools of real processes: all rows once and in order, and each way in which a worker can fail, with nothing left behind. */
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 
 #include "actors/pool_test_priv.h"
 #include "actors/seats.h"
+#include "os/fault.h"
 
 static struct test_pool pool;
 static int64_t files_before;
@@ -332,6 +334,47 @@ static void test_random_kills(void **state)
     assert_int_equal(killer.kills, killer.wanted);
 }
 
+/* One system call or allocation fails: all rows, or an error, and nothing left. */
+static void test_shortages(void **state)
+{
+    (void)state;
+    static const enum gar_os_call calls[] = {GAR_OS_SOCKET, GAR_OS_PROCESS, GAR_OS_MAP};
+    for (int64_t c = 0; c < GAR_COUNT_OF(calls); c++) {
+        for (int64_t nth = 1; nth <= 6; nth++) {
+            const struct gar_os_fault fault = {.call = calls[c], .nth = nth, .os_errno = EMFILE};
+            struct test_run run;
+            gar_os_fault_set(&fault);
+            test_run_pool(&pool, &(struct test_options){.actors = 2, .rows = 3000}, &run);
+            gar_os_fault_set(NULL);
+            assert_false(run.is_wrong);
+            assert_true(run.status == GAR_EOF ? run.rows == 3000 : run.error.message[0] != 0);
+            assert_int_equal(test_count_children(NULL, 0), 0);
+            assert_int_equal(test_count_files(), files_before);
+        }
+    }
+}
+
+static void test_failing_allocations(void **state)
+{
+    (void)state;
+    int32_t failed = 0;
+    for (int64_t n = 60; n < 400; n += 7) { /* the first ones make the test's own input */
+        struct test_run run;
+        (void)gar_alloc_fail_at(n, false);
+        test_run_pool(
+            &pool,
+            &(struct test_options){.actors = 2, .rows = 1000, .chunk = 1000, .batch_rows = 50},
+            &run);
+        (void)gar_alloc_fail_at(0, false);
+        failed += run.status < 0;
+        assert_false(run.is_wrong);
+        assert_true(run.status == GAR_EOF ? run.rows == 1000 : run.error.message[0] != 0);
+        assert_int_equal(test_count_children(NULL, 0), 0);
+        assert_int_equal(test_count_files(), files_before);
+    }
+    assert_true(failed > 10);
+}
+
 /* A host that reaps all children itself: pools work, and a death is told without its reason. */
 static void test_host_reaps_children(void **state)
 {
@@ -535,6 +578,8 @@ int main(void)
         cmocka_unit_test(test_parent_killed),
         cmocka_unit_test(test_actors_see_their_devices),
         cmocka_unit_test(test_lost_devices_are_put_aside),
+        cmocka_unit_test(test_shortages),
+        cmocka_unit_test(test_failing_allocations),
         cmocka_unit_test(test_host_reaps_children),
         cmocka_unit_test(test_program_forks),
     };
