@@ -19,6 +19,7 @@
 #define GAR_GAR_H
 
 #include <gar/arrow_abi.h>
+#include <gar/function.h>
 #include <gar/status.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -182,6 +183,11 @@ GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_is_in(struct gar_expr *ar
                                                              struct ArrowArray *array,
                                                              struct gar_expr **out,
                                                              struct gar_error *err);
+/* A function of the caller's own over args, which may be none; *function is copied. Its context belongs to the expression
+ * from now on (released also on failure). A frame with it never runs on the caller's thread. Errors: GAR_ERR_VALUE. */
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_user_function(
+    const struct gar_user_function *function, struct gar_expr *const *args, int64_t count,
+    struct gar_expr **out, struct gar_error *err);
 /* A SQL expression; frame (may be NULL) resolves names. Errors: GAR_ERR_SYNTAX with err->position and a caret line. */
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_parse(const char *sql, int64_t bytes,
                                                              const struct gar_frame *frame,

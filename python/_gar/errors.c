@@ -176,7 +176,11 @@ PyObject *raise_error(struct gar_state *state, enum gar_status status, const str
     Py_XDECREF(text);
     if (exception != NULL &&
         (err->os_errno == 0 || set_number(exception, "errno", err->os_errno)) &&
-        (err->position < 0 || set_number(exception, "position", err->position))) {
+        (err->position < 0 || status != GAR_ERR_SYNTAX ||
+         set_number(exception, "position", err->position))) {
+        if (status != GAR_ERR_SYNTAX) {
+            cause_of_failure(state, err, exception);
+        }
         PyErr_SetObject(class, exception);
     }
     Py_XDECREF(exception);

@@ -81,6 +81,8 @@ struct gar_state {
     PyTypeObject *
         expression_class; /* what is made: the type above until the package registers its subclass */
     struct known_objects known;
+    PyObject *failures;    /* dict: exceptions of user functions by number; the newest few */
+    int64_t failure_count; /* so far */
 };
 
 /* ---- objects ---------------------------------------------------------------------------------------------------- */
@@ -256,6 +258,9 @@ PyObject *make_frame_type(PyObject *module);
 PyObject *make_result_type(PyObject *module);
 extern PyMethodDef expression_functions[];
 extern PyMethodDef frame_functions[];
+extern PyMethodDef user_function_functions[];
+/* The user's exception as the cause of ours, if err is of a user function. */
+void cause_of_failure(struct gar_state *state, const struct gar_error *err, PyObject *exception);
 extern PyMethodDef array_functions[];
 extern PyMethodDef resource_functions[];
 extern PyMethodDef worker_functions[];

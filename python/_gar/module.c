@@ -285,6 +285,7 @@ static int exec_module(PyObject *module)
         PyModule_AddFunctions(module, error_functions) < 0 ||
         PyModule_AddFunctions(module, expression_functions) < 0 ||
         PyModule_AddFunctions(module, frame_functions) < 0 ||
+        PyModule_AddFunctions(module, user_function_functions) < 0 ||
         PyModule_AddFunctions(module, array_functions) < 0 ||
         PyModule_AddFunctions(module, resource_functions) < 0 ||
         PyModule_AddFunctions(module, profile_functions) < 0 ||
@@ -317,6 +318,7 @@ static int traverse_module(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->profile_type);
     Py_VISIT(state->show_progress);
     Py_VISIT(state->expression_class);
+    Py_VISIT(state->failures);
     return 0;
 }
 
@@ -343,6 +345,7 @@ static int clear_module(PyObject *module)
     Py_CLEAR(state->profile_type);
     Py_CLEAR(state->show_progress);
     Py_CLEAR(state->expression_class);
+    Py_CLEAR(state->failures);
     Py_CLEAR(state->known.date);
     Py_CLEAR(state->known.datetime);
     Py_CLEAR(state->known.time);

@@ -31,6 +31,7 @@ from gar.recordbatch import RecordBatch
 from gar.running import QueryHandle
 from gar.schema import Field, Schema
 from gar.series import Series
+from gar.udf import RetryAfterError, cls, func, method, udf
 
 __version__: str = _native.version()
 
@@ -46,11 +47,13 @@ __all__ = [
     "QueryHandle",
     "RecordBatch",
     "ResourceRequest",
+    "RetryAfterError",
     "S3Config",
     "Schema",
     "Series",
     "TimeUnit",
     "__version__",
+    "cls",
     "coalesce",
     "col",
     "concat",
@@ -59,11 +62,13 @@ __all__ = [
     "from_pandas",
     "from_pydict",
     "from_pylist",
+    "func",
     "functions",
     "get_or_infer_runner_type",
     "install_as",
     "interval",
     "lit",
+    "method",
     "planning_config_ctx",
     "range",
     "read_csv",
@@ -77,6 +82,7 @@ __all__ = [
     "set_runner_ray",
     "sql_expr",
     "trace",
+    "udf",
     "when",
 ]
 
@@ -95,6 +101,7 @@ _SUBMODULES = (
     "running",
     "schema",
     "series",
+    "udf",
 )
 
 

@@ -82,6 +82,12 @@ class Expression(ExpressionMethods):  # type: ignore[misc, unused-ignore]
         made: Expression = self._is_in(array)
         return made
 
+    def apply(self, func: Any, return_dtype: DataType | str | type) -> Expression:
+        """A Python function of each value: a column of what it returns."""
+        from gar.udf import apply
+
+        return apply(self, func, return_dtype)
+
     def if_else(self, if_true: IntoExpr, if_false: IntoExpr) -> Expression:
         """One value where this condition is true, the other elsewhere."""
         return _native.call("when", self, if_true, if_false)

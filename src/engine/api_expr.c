@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "engine/engine_priv.h"
+#include "exec/performer.h"
 #include "expr/program.h"
 #include "sql/expression.h"
 
@@ -187,6 +188,52 @@ enum gar_status gar_expr_is_in(struct gar_expr *arg, const struct ArrowSchema *s
         status = gar_expr_new_in_list(arg, flat, out, err);
         gar_column_unref(flat);
     }
+    return status;
+}
+
+static void free_function(void *context)
+{
+    struct gar_user_function *function = context;
+    if (function->release != NULL) {
+        function->release(function->context);
+    }
+    gar_free(function);
+}
+
+enum gar_status gar_expr_user_function(const struct gar_user_function *function,
+                                       struct gar_expr *const *args, int64_t count,
+                                       struct gar_expr **out, struct gar_error *err)
+{
+    struct gar_user_function *copy = gar_calloc(1, sizeof *copy);
+    if (copy == NULL) {
+        if (function->release != NULL) {
+            function->release(function->context);
+        }
+        return gar_error_nomem(err, sizeof *copy);
+    }
+    gar_options_take(copy, sizeof *copy, function);
+    struct gar_udf_options options = {.name = copy->name,
+                                      .batch_rows = copy->batch_rows,
+                                      .max_calls = copy->max_calls,
+                                      .is_expanding = copy->is_expanding,
+                                      .detail = copy->detail,
+                                      .kind = &gar_udf_in_process,
+                                      .context = copy,
+                                      .release = free_function};
+    enum gar_status status = copy->call == NULL
+                                 ? gar_error_set(err, GAR_ERR_VALUE, "no function to call given")
+                                 : parse_type(copy->type, &options.type, err);
+    struct gar_udf *udf = NULL;
+    if (status == GAR_OK) {
+        status = gar_udf_new(&options, &udf, err);
+    }
+    if (status != GAR_OK) {
+        free_function(copy);
+        return status;
+    }
+    copy->name = copy->type = copy->detail = NULL; /* the caller's */
+    status = gar_expr_new_udf(udf, args, count, out, err);
+    gar_udf_unref(udf);
     return status;
 }
 

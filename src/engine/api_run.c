@@ -76,6 +76,9 @@ static bool ask_caller(void *context)
 {
     struct gar_result *result = context;
     gar_progress_line_tick(&result->line);
+    /* A query started inside a user function, on a thread that the query itself may need. */
+    while (gar_pool_help(gar_runtime_python(result->runtime), result->cancel)) {
+    }
     if (gar_trace_is_on() && ++result->ticks % TRACE_TICKS == 0) {
         flush_trace();
     }

@@ -175,6 +175,7 @@ struct gar_pipeline {
     struct gar_row_range range; /* limit and offset; only before sinks with deliver */
     bool is_ordered;            /* deliver in order */
     bool is_result;             /* the sink is the result */
+    bool is_streaming;          /* the next pipeline reads what the sink has while this one runs */
     struct gar_pipeline *next;  /* to run after this one */
     int32_t number;             /* from 1, in the profile */
     struct gar_pipeline *all_next;
@@ -210,8 +211,9 @@ enum gar_job_kind {
 
 /* What a pool does for an operator besides morsels and items. */
 struct gar_work {
-    int32_t op; /* number of the operator it is for; -1: none */
-    bool is_io; /* on the IO pool, else on the compute pool */
+    int32_t op;            /* number of the operator it is for; -1: none */
+    bool is_io;            /* on the IO pool, else on the compute pool */
+    struct gar_pool *pool; /* borrowed: on this pool instead; NULL: as is_io says */
     enum gar_status (*run)(void *context, int32_t worker, struct gar_error *err);
     void (*done)(void *context, struct gar_query *query, enum gar_status status,
                  const struct gar_error *err); /* role; an advance follows */

@@ -100,6 +100,16 @@ static enum gar_status end_chain(struct gar_query *query, const struct chain *ch
     return GAR_OK;
 }
 
+/* The last that was made; it is not before a branch yet. */
+static struct gar_pipeline *last_pipeline(struct gar_query *query)
+{
+    struct gar_pipeline *last = query->first;
+    while (last->next != NULL) {
+        last = last->next;
+    }
+    return last;
+}
+
 /* Apply the limit now. */
 static enum gar_status cut_chain(struct gar_query *query, struct chain *chain,
                                  struct gar_error *err)
@@ -348,6 +358,68 @@ static enum gar_status lower_join(struct gar_query *query, const struct gar_plan
     return add_branch(query, chain, &branch, err);
 }
 
+/* The node's input columns and, behind them, its arguments. */
+static enum gar_status udf_input(const struct gar_plan *plan, struct gar_schema **out_schema,
+                                 struct gar_expr ***out_exprs, struct gar_error *err)
+{
+    const struct gar_schema *input = plan->inputs[0]->schema;
+    const int64_t count = input->count + plan->expr_count;
+    struct gar_field *fields = (struct gar_field *)gar_calloc(count, (int64_t)sizeof *fields);
+    struct gar_expr **exprs = (struct gar_expr **)gar_calloc(count, (int64_t)sizeof *exprs);
+    enum gar_status status =
+        fields != NULL && exprs != NULL ? GAR_OK : gar_error_nomem(err, count * 8);
+    for (int64_t i = 0; i < input->count && status >= 0; i++) {
+        fields[i] = input->fields[i];
+        status = gar_expr_new_column(input->fields[i].name, &exprs[i], err);
+    }
+    for (int64_t i = input->count; i < count && status >= 0; i++) {
+        struct gar_expr *arg = plan->exprs[i - input->count];
+        const char *name = gar_expr_name(arg);
+        memcpy(&fields[i].name, &name, sizeof name); /* copied by the schema */
+        fields[i].nullable = true;
+        status = gar_expr_type(arg, input, false, &fields[i].type, err);
+        exprs[i] = gar_expr_ref(arg);
+    }
+    if (status >= 0) {
+        status = gar_schema_new(fields, count, true, out_schema, err);
+    }
+    gar_free(fields);
+    *out_exprs = exprs;
+    return status;
+}
+
+static enum gar_status lower_udf(struct gar_query *query, const struct gar_plan *plan, bool is_dry,
+                                 struct chain *chain, struct gar_error *err)
+{
+    struct gar_schema *input = NULL;
+    struct gar_expr **exprs = NULL;
+    struct gar_transform *transform = NULL;
+    struct gar_sink *sink = NULL;
+    struct gar_source *source = NULL;
+    enum gar_status status = udf_input(plan, &input, &exprs, err);
+    if (status >= 0 && plan->expr_count > 0) {
+        status = gar_project_new(query, plan->inputs[0]->schema, exprs, input, &transform, err);
+        if (status >= 0) {
+            status = add_transform(query, chain, transform, err);
+        }
+    }
+    if (status >= 0) {
+        status = gar_udf_stage_new(query, plan, input, is_dry, &sink, &source, err);
+    }
+    if (status >= 0) {
+        status = end_chain(query, chain, sink, err);
+    }
+    for (int64_t i = 0; exprs != NULL && i < plan->inputs[0]->schema->count + plan->expr_count;
+         i++) {
+        gar_expr_unref(exprs[i]);
+    }
+    gar_free(exprs);
+    gar_schema_unref(input);
+    GAR_TRY(status);
+    last_pipeline(query)->is_streaming = true;
+    return new_chain(query, source, chain, err);
+}
+
 /* Recursion is bounded by GAR_PLAN_DEPTH_MAX. */
 static enum gar_status lower(struct gar_query *query, const struct gar_plan *plan, bool is_dry,
                              struct chain *chain, struct gar_error *err)
@@ -375,6 +447,7 @@ static enum gar_status lower(struct gar_query *query, const struct gar_plan *pla
     case GAR_PLAN_JOIN: return lower_join(query, plan, is_dry, chain, err);
     case GAR_PLAN_CONCAT: return lower_concat(query, plan, is_dry, chain, err);
     case GAR_PLAN_WRITE: return lower_write(query, plan, is_dry, chain, err);
+    case GAR_PLAN_UDF: return lower_udf(query, plan, is_dry, chain, err);
     }
     return gar_error_set(err, GAR_ERR_INTERNAL, "a plan node of unknown kind %d", (int)plan->kind);
 }
@@ -387,10 +460,6 @@ enum gar_status gar_query_lower(struct gar_query *query, const struct gar_plan *
     GAR_TRY(lower(query, plan, is_dry, &chain, err));
     GAR_TRY(gar_result_sink_new(query, &sink, err));
     GAR_TRY(end_chain(query, &chain, sink, err));
-    struct gar_pipeline *last = query->first;
-    while (last->next != NULL) {
-        last = last->next;
-    }
-    last->is_result = true;
+    last_pipeline(query)->is_result = true;
     return gar_profile_describe(query->profile, query, err);
 }

@@ -129,7 +129,7 @@ static enum gar_status new_query(const struct gar_plan *plan,
     query->is_ordered = options->maintain_order;
     query->is_flat = options->flat_result;
     query->watchdog.limit_ns = options->watchdog_ns;
-    query->is_inline = options->allow_inline && fits_inline(plan);
+    query->is_inline = options->allow_inline && fits_inline(plan) && !gar_plan_runs_udf(plan);
     query->is_greedy = options->is_greedy || options->stream_batches == INT64_MAX;
     query->hand_over_rows = options->hand_over_rows;
     query->workers = gar_pool_workers(gar_runtime_compute(query->runtime));

@@ -207,6 +207,11 @@ static void on_job_message(struct gar_message *message, struct gar_loop *loop)
 static void give_to_pool(struct gar_job *job)
 {
     struct gar_runtime *runtime = job->query->runtime;
+    if (job->work.pool != NULL) {
+        job->task.owner = job->query->cancel;
+        gar_pool_submit(job->work.pool, &job->task);
+        return;
+    }
     gar_pool_submit(job->work.is_io ? gar_runtime_io(runtime) : gar_runtime_compute(runtime),
                     &job->task);
 }
@@ -790,6 +795,19 @@ static enum gar_status advance_pipeline(struct gar_pipeline *p, struct gar_error
     return p->state == GAR_PIPELINE_FINALIZING ? finalize(p, err) : GAR_OK;
 }
 
+/* A pipeline, and those that read from it while it runs: these first, because what they take makes room in it. */
+static enum gar_status advance_stream(struct gar_pipeline *p, struct gar_error *err)
+    GAR_REQUIRES(gar_query_role)
+{
+    if (p->is_streaming && p->next != NULL) {
+        GAR_TRY(advance_stream(p->next, err));
+        if (p->next->is_satisfied && !p->is_satisfied) {
+            satisfy(p);
+        }
+    }
+    return advance_pipeline(p, err);
+}
+
 static enum gar_status run_free_parts(void *context, int32_t worker, struct gar_error *err)
 {
     (void)worker;
@@ -857,7 +875,7 @@ static void advance(struct gar_query *query)
         }
         while (!query->is_failed && query->current != NULL) {
             struct gar_pipeline *p = query->current;
-            const enum gar_status status = advance_pipeline(p, &err);
+            const enum gar_status status = advance_stream(p, &err);
             if (status < 0) {
                 gar_query_fail(query, status, &err);
                 break;

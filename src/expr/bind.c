@@ -487,6 +487,21 @@ static enum gar_status bind_in_list(struct gar_binder *binder, const struct gar_
     return GAR_OK;
 }
 
+/* Its arguments are typed where it runs; here it is a value of its type. */
+static enum gar_status bind_udf(struct gar_binder *binder, const struct gar_expr *expr,
+                                struct gar_bound **out, struct gar_error *err)
+{
+    struct gar_bound **args = NULL;
+    GAR_TRY(bind_args(binder, expr, &args, err));
+    for (int64_t i = 0; i < expr->arg_count; i++) {
+        if (args[i]->op == GAR_OP_INTERVAL) {
+            return gar_error_set(err, GAR_ERR_TYPE, "UDF '%s' cannot take an interval",
+                                 expr->udf->name);
+        }
+    }
+    return gar_bound_new(binder, GAR_OP_UDF, expr->udf->type, NULL, 0, out, err);
+}
+
 enum gar_status gar_bind(struct gar_binder *binder, const struct gar_expr *expr,
                          struct gar_bound **out, struct gar_error *err)
 {
@@ -512,6 +527,7 @@ enum gar_status gar_bind(struct gar_binder *binder, const struct gar_expr *expr,
     }
     case GAR_EXPR_ALIAS: return gar_bind(binder, expr->args[0], out, err);
     case GAR_EXPR_IN_LIST: return bind_in_list(binder, expr, out, err);
+    case GAR_EXPR_UDF: return bind_udf(binder, expr, out, err);
     }
     return gar_error_set(err, GAR_ERR_INTERNAL, "unknown kind of expression %d", (int)expr->kind);
 }

@@ -16,6 +16,7 @@ enum gar_op {
     GAR_OP_COLUMN,
     GAR_OP_CONST,
     GAR_OP_AGGREGATE, /* typing only */
+    GAR_OP_UDF,       /* typing only */
     GAR_OP_INTERVAL,  /* typing only; param = months, days, nanoseconds */
     GAR_OP_ADD,
     GAR_OP_SUB,

@@ -172,6 +172,9 @@ enum gar_status gar_instr_choose(const struct gar_bound *node, struct gar_instr 
     case GAR_OP_DATE_TRUNC:
     case GAR_OP_ADD_MONTHS:
     case GAR_OP_ADD_INTERVAL: return gar_choose_time(node, instr, err);
+    case GAR_OP_UDF:
+        return gar_error_set(err, GAR_ERR_UNSUPPORTED,
+                             "a user function cannot be computed here; make a column of it first");
     case GAR_OP_AGGREGATE:
     case GAR_OP_INTERVAL:
     case GAR_OP_GUARD_TRUE:

@@ -28,6 +28,7 @@ void gar_expr_unref(struct gar_expr *expr)
     gar_free(expr->name);
     gar_value_destroy(&expr->value);
     gar_column_unref(expr->set);
+    gar_udf_unref(expr->udf);
     gar_free(expr);
 }
 
@@ -167,6 +168,17 @@ enum gar_status gar_expr_new_in_list(struct gar_expr *arg, struct gar_column *se
     return GAR_OK;
 }
 
+enum gar_status gar_expr_new_udf(struct gar_udf *udf, struct gar_expr *const *args, int64_t count,
+                                 struct gar_expr **out, struct gar_error *err)
+{
+    struct gar_expr *expr = NULL;
+    GAR_TRY(new_node(GAR_EXPR_UDF, args, count, &expr, err));
+    expr->udf = gar_udf_ref(udf);
+    expr->type = udf->type;
+    *out = expr;
+    return GAR_OK;
+}
+
 enum gar_status gar_expr_with_args(const struct gar_expr *expr, struct gar_expr *const *args,
                                    struct gar_expr **out, struct gar_error *err)
 {
@@ -177,6 +189,9 @@ enum gar_status gar_expr_with_args(const struct gar_expr *expr, struct gar_expr 
     copy->is_try = expr->is_try;
     if (expr->set != NULL) {
         copy->set = gar_column_ref(expr->set);
+    }
+    if (expr->udf != NULL) {
+        copy->udf = gar_udf_ref(expr->udf);
     }
     enum gar_status status = GAR_OK;
     if (expr->name != NULL) {
@@ -220,7 +235,9 @@ const char *gar_expr_name(const struct gar_expr *expr)
     while (expr->kind == GAR_EXPR_CAST || expr->kind == GAR_EXPR_ALIAS) {
         expr = expr->args[0];
     }
-    return expr->kind == GAR_EXPR_CALL ? gar_function_info(expr->function)->name : "literal";
+    return expr->kind == GAR_EXPR_CALL  ? gar_function_info(expr->function)->name
+           : expr->kind == GAR_EXPR_UDF ? expr->udf->name
+                                        : "literal";
 }
 
 /* Literals are equal only if nothing can tell them apart: 0.0 and -0.0 are not. */
@@ -264,7 +281,8 @@ bool gar_expr_equal(const struct gar_expr *a, const struct gar_expr *b)
         return true;
     }
     if (a->kind != b->kind || a->depth != b->depth || a->arg_count != b->arg_count ||
-        a->function != b->function || a->is_try != b->is_try || !gar_type_equal(a->type, b->type)) {
+        a->function != b->function || a->udf != b->udf || a->is_try != b->is_try ||
+        !gar_type_equal(a->type, b->type)) {
         return false;
     }
     if ((a->name == NULL) != (b->name == NULL) ||
@@ -299,9 +317,18 @@ bool gar_expr_has_aggregate(const struct gar_expr *expr)
     return false;
 }
 
+bool gar_expr_has_udf(const struct gar_expr *expr)
+{
+    bool has_udf = expr->kind == GAR_EXPR_UDF;
+    for (int64_t i = 0; i < expr->arg_count && !has_udf; i++) {
+        has_udf = gar_expr_has_udf(expr->args[i]);
+    }
+    return has_udf;
+}
+
 bool gar_expr_is_constant(const struct gar_expr *expr)
 {
-    if (expr->kind == GAR_EXPR_COLUMN) {
+    if (expr->kind == GAR_EXPR_COLUMN || expr->kind == GAR_EXPR_UDF) {
         return false;
     }
     if (expr->kind == GAR_EXPR_CALL &&

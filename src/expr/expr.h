@@ -6,6 +6,7 @@
 #include "arrow/batch.h"
 #include "arrow/value.h"
 #include "expr/function.h"
+#include "expr/udf.h"
 
 /* Deeper trees are refused when built, so that walks may recurse. */
 #define GAR_EXPR_DEPTH_MAX 1000
@@ -17,6 +18,7 @@ enum gar_expr_kind {
     GAR_EXPR_CAST,    /* args[0], type, is_try */
     GAR_EXPR_ALIAS,   /* args[0], name */
     GAR_EXPR_IN_LIST, /* args[0] in set (a FLAT column, nulls in it match nothing) */
+    GAR_EXPR_UDF,     /* a user function of args; no program evaluates it */
 };
 
 struct gar_expr {
@@ -31,6 +33,7 @@ struct gar_expr {
     int64_t arg_count;
     struct gar_expr **args; /* owned references */
     struct gar_column *set; /* IN_LIST; owned */
+    struct gar_udf *udf;    /* UDF; owned reference */
 };
 
 struct gar_expr *gar_expr_ref(const struct gar_expr *expr);
@@ -57,6 +60,10 @@ GAR_MUST_USE enum gar_status gar_expr_new_alias(struct gar_expr *arg, const char
                                                 struct gar_expr **out, struct gar_error *err);
 GAR_MUST_USE enum gar_status gar_expr_new_in_list(struct gar_expr *arg, struct gar_column *set,
                                                   struct gar_expr **out, struct gar_error *err);
+/* A call of a user function (a reference is taken); args may be none. */
+GAR_MUST_USE enum gar_status gar_expr_new_udf(struct gar_udf *udf, struct gar_expr *const *args,
+                                              int64_t count, struct gar_expr **out,
+                                              struct gar_error *err);
 /* The same node with other arguments (for rewrites). */
 GAR_MUST_USE enum gar_status gar_expr_with_args(const struct gar_expr *expr,
                                                 struct gar_expr *const *args, struct gar_expr **out,
@@ -77,7 +84,8 @@ const char *gar_expr_name(const struct gar_expr *expr);
 void gar_expr_print(const struct gar_expr *expr, struct gar_strbuf *out);
 bool gar_expr_equal(const struct gar_expr *a, const struct gar_expr *b);
 bool gar_expr_has_aggregate(const struct gar_expr *expr);
-/* Does it name no column and call no volatile function (so that it can be folded)? */
+bool gar_expr_has_udf(const struct gar_expr *expr);
+/* Does it name no column and call no volatile or user function (so that it can be folded)? */
 bool gar_expr_is_constant(const struct gar_expr *expr);
 /* Calls visit(name, context) for each column named, duplicates included. */
 void gar_expr_visit_columns(const struct gar_expr *expr,

@@ -35,7 +35,8 @@ static enum gar_status value_of(const struct gar_bound *node, struct gar_value *
 
 static bool is_constant(const struct gar_bound *node)
 {
-    if (node->op == GAR_OP_COLUMN || node->op == GAR_OP_AGGREGATE || node->op == GAR_OP_INTERVAL) {
+    if (node->op == GAR_OP_COLUMN || node->op == GAR_OP_AGGREGATE || node->op == GAR_OP_UDF ||
+        node->op == GAR_OP_INTERVAL) {
         return false;
     }
     for (int64_t i = 0; i < node->arg_count; i++) {

@@ -281,6 +281,14 @@ static void print_at(const struct gar_expr *expr, enum level at_least, struct ga
             print_name(expr->name, out);
         }
         return;
+    case GAR_EXPR_UDF:
+        gar_strbuf_printf(out, "%s(", expr->udf->name);
+        for (int64_t i = 0; i < expr->arg_count; i++) {
+            gar_strbuf_append(out, i > 0 ? ", " : "");
+            print_at(expr->args[i], LEVEL_OR, out);
+        }
+        gar_strbuf_append_char(out, ')');
+        return;
     case GAR_EXPR_IN_LIST:
         open_if(at_least > LEVEL_TEST, out);
         print_at(expr->args[0], LEVEL_SUM, out);

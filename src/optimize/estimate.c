@@ -282,6 +282,7 @@ double gar_plan_estimate_rows(const struct gar_plan *plan)
     case GAR_PLAN_JOIN: return join_rows(plan, rows[0], rows[1]);
     case GAR_PLAN_SCAN:
     case GAR_PLAN_PROJECT:
+    case GAR_PLAN_UDF:
     case GAR_PLAN_CONCAT:
     case GAR_PLAN_WRITE: break;
     }

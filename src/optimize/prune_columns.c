@@ -361,6 +361,20 @@ static enum gar_status prune_join(const struct gar_plan *join, const bool *wante
     return status;
 }
 
+/* A function whose result nobody looks at is not called, unless it makes rows. */
+static enum gar_status prune_udf(const struct gar_plan *plan, const bool *wanted,
+                                 struct gar_plan **out, struct gar_error *err)
+{
+    if (!wanted[plan->schema->count - 1] && !plan->udf->is_expanding) {
+        return prune(plan->inputs[0], wanted, out, err);
+    }
+    struct gar_plan *input = NULL;
+    GAR_TRY(prune_input(plan, plan->exprs, plan->expr_count, wanted, &input, err));
+    const enum gar_status status = gar_plan_over(plan, input, out, err);
+    gar_plan_unref(input);
+    return status;
+}
+
 static enum gar_status prune(const struct gar_plan *plan, const bool *wanted, struct gar_plan **out,
                              struct gar_error *err)
 {
@@ -377,6 +391,7 @@ static enum gar_status prune(const struct gar_plan *plan, const bool *wanted, st
     case GAR_PLAN_JOIN: return prune_join(plan, wanted, out, err);
     case GAR_PLAN_CONCAT: return prune_concat(plan, wanted, out, err);
     case GAR_PLAN_WRITE: return prune_whole(plan, out, err);
+    case GAR_PLAN_UDF: return prune_udf(plan, wanted, out, err);
     }
     return gar_error_set(err, GAR_ERR_INTERNAL, "plan node of unknown kind %d", (int)plan->kind);
 }

@@ -2,7 +2,8 @@
 /* push_filters: conjuncts move towards the scans and into them.
  *
  * They pass projections (their columns replaced by what makes them, if that is cheap), sorts without a limit, concat
- * (into every input), distinct and aggregates (if they look at keys only), joins (to the side they look at, where a row of it
+ * (into every input), distinct and aggregates (if they look at keys only), user functions (if they do
+ * without their result), joins (to the side they look at, where a row of it
  * that they drop could not come out), and join other filters; never a limit. A conjunct that compares the sides of an inner
  * join for equality becomes one of its keys.
  * Joined conjuncts are ordered, because they are evaluated one after the other on the rows that are left: cheap ones
@@ -367,6 +368,20 @@ static enum gar_status push_into_concat(const struct gar_plan *concat,
     return status;
 }
 
+static void test_not_made(const char *name, void *context)
+{
+    struct column_test *t = context;
+    t->is_ok = t->is_ok && gar_schema_find(t->plan->inputs[0]->schema, name) >= 0;
+}
+
+/* Does the conjunct do without what the user function makes? */
+static bool spares_udf(const struct gar_expr *conjunct, const struct gar_plan *udf)
+{
+    struct column_test t = {.plan = udf, .is_ok = true};
+    gar_expr_visit_columns(conjunct, test_not_made, &t);
+    return t.is_ok;
+}
+
 static bool is_none(const struct gar_expr *conjunct, const struct gar_plan *plan)
 {
     (void)conjunct;
@@ -599,6 +614,7 @@ static enum gar_status push(const struct gar_plan *plan, struct gar_expr_list *c
         return push_through(plan, conjuncts, looks_at_distinct_keys, false, out, err);
     case GAR_PLAN_JOIN: return push_into_join(plan, conjuncts, out, err);
     case GAR_PLAN_CONCAT: return push_into_concat(plan, conjuncts, out, err);
+    case GAR_PLAN_UDF: return push_through(plan, conjuncts, spares_udf, false, out, err);
     case GAR_PLAN_LIMIT:
     case GAR_PLAN_WRITE: return push_through(plan, conjuncts, is_none, false, out, err);
     }

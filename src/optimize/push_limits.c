@@ -78,7 +78,8 @@ static enum gar_status limit_scan(struct gar_plan *scan, int64_t offset, int64_t
 /* Does the input give at most so many rows already? */
 static bool is_limited(const struct gar_plan *plan, int64_t rows)
 {
-    while (plan->kind == GAR_PLAN_PROJECT) {
+    while (plan->kind == GAR_PLAN_PROJECT ||
+           (plan->kind == GAR_PLAN_UDF && !plan->udf->is_expanding)) {
         plan = plan->inputs[0];
     }
     return (plan->kind == GAR_PLAN_LIMIT || plan->kind == GAR_PLAN_SORT) && plan->limit >= 0 &&
@@ -151,6 +152,11 @@ static enum gar_status limit_over(struct gar_plan *input, int64_t offset, int64_
     case GAR_PLAN_LIMIT: return merge_limits(input, offset, limit, out, err);
     case GAR_PLAN_SORT: return limit_sort(input, offset, limit, out, err);
     case GAR_PLAN_CONCAT: return limit_concat(input, offset, limit, out, err);
+    case GAR_PLAN_UDF:
+        if (!input->udf->is_expanding) {
+            return limit_project(input, offset, limit, out, err);
+        }
+        break;
     case GAR_PLAN_FILTER:
     case GAR_PLAN_AGGREGATE:
     case GAR_PLAN_DISTINCT:

@@ -118,6 +118,9 @@ static enum gar_status rebuild(const struct gar_plan *node, struct gar_expr *con
         parts.exprs = exprs;
         return gar_plan_join_exact(node->inputs[0], node->inputs[1], &parts, out, err);
     }
+    case GAR_PLAN_UDF:
+        return gar_plan_udf(node->inputs[0], node->udf, exprs, node->expr_count,
+                            node->schema->fields[node->schema->count - 1].name, out, err);
     case GAR_PLAN_SCAN:
     case GAR_PLAN_LIMIT:
     case GAR_PLAN_CONCAT:
@@ -232,7 +235,7 @@ static bool function_may_fail(const struct gar_function_info *info)
 
 bool gar_expr_may_fail(const struct gar_expr *expr)
 {
-    if ((expr->kind == GAR_EXPR_CAST && !expr->is_try) ||
+    if (expr->kind == GAR_EXPR_UDF || (expr->kind == GAR_EXPR_CAST && !expr->is_try) ||
         (expr->kind == GAR_EXPR_CALL && function_may_fail(gar_function_info(expr->function)))) {
         return true;
     }

@@ -35,6 +35,7 @@ void gar_plan_unref(struct gar_plan *plan)
     gar_scan_provider_unref(plan->provider);
     gar_expr_unref(plan->filter);
     gar_sink_provider_unref(plan->sink);
+    gar_udf_unref(plan->udf);
     gar_schema_unref(plan->schema);
     gar_free(plan);
 }
@@ -231,9 +232,20 @@ enum gar_status gar_plan_write(struct gar_plan *input, struct gar_sink_provider 
 
 /* ---- filter, limit, sort, distinct ---- */
 
+static enum gar_status build_filter(struct gar_plan *input, struct gar_expr *const *exprs,
+                                    const void *context, struct gar_plan **out,
+                                    struct gar_error *err)
+{
+    (void)context;
+    return gar_plan_filter(input, exprs[0], out, err);
+}
+
 enum gar_status gar_plan_filter(struct gar_plan *input, struct gar_expr *predicate,
                                 struct gar_plan **out, struct gar_error *err)
 {
+    if (gar_expr_has_udf(predicate)) {
+        return gar_plan_around_udfs(input, &predicate, 1, build_filter, NULL, out, err);
+    }
     GAR_TRY(gar_plan_check_predicate(predicate, input->schema, err));
     struct gar_plan *plan = NULL;
     struct gar_expr *bare = gar_expr_strip_alias(predicate);
@@ -294,6 +306,21 @@ static enum gar_status set_directions(struct gar_plan *plan, const bool *descend
     return GAR_OK;
 }
 
+struct sort_order {
+    const bool *descending;
+    const bool *nulls_first;
+    int64_t count;
+    int64_t limit;
+};
+
+static enum gar_status build_sort(struct gar_plan *input, struct gar_expr *const *keys,
+                                  const void *context, struct gar_plan **out, struct gar_error *err)
+{
+    const struct sort_order *order = context;
+    return gar_plan_sort(input, keys, order->descending, order->nulls_first, order->count,
+                         order->limit, out, err);
+}
+
 enum gar_status gar_plan_sort(struct gar_plan *input, struct gar_expr *const *keys,
                               const bool *descending, const bool *nulls_first, int64_t count,
                               int64_t limit, struct gar_plan **out, struct gar_error *err)
@@ -304,6 +331,10 @@ enum gar_status gar_plan_sort(struct gar_plan *input, struct gar_expr *const *ke
     if (limit < -1) {
         return gar_error_set(err, GAR_ERR_VALUE, "limit must not be negative, but is %lld",
                              (long long)limit);
+    }
+    if (gar_plan_has_udf(keys, count)) {
+        const struct sort_order order = {descending, nulls_first, count, limit};
+        return gar_plan_around_udfs(input, keys, count, build_sort, &order, out, err);
     }
     GAR_TRY(check_keys(input->schema, keys, count, err));
     struct gar_plan *plan = NULL;
@@ -319,9 +350,19 @@ enum gar_status gar_plan_sort(struct gar_plan *input, struct gar_expr *const *ke
     return GAR_OK;
 }
 
+static enum gar_status build_distinct(struct gar_plan *input, struct gar_expr *const *keys,
+                                      const void *context, struct gar_plan **out,
+                                      struct gar_error *err)
+{
+    return gar_plan_distinct(input, keys, *(const int64_t *)context, out, err);
+}
+
 enum gar_status gar_plan_distinct(struct gar_plan *input, struct gar_expr *const *keys,
                                   int64_t count, struct gar_plan **out, struct gar_error *err)
 {
+    if (gar_plan_has_udf(keys, count)) {
+        return gar_plan_around_udfs(input, keys, count, build_distinct, &count, out, err);
+    }
     GAR_TRY(check_keys(input->schema, keys, count, err));
     struct gar_plan *plan = NULL;
     GAR_TRY(gar_plan_new_node(GAR_PLAN_DISTINCT, &input, 1, keys, count, &plan, err));
@@ -473,6 +514,9 @@ enum gar_status gar_plan_with_inputs(const struct gar_plan *plan, struct gar_pla
     case GAR_PLAN_JOIN: return gar_plan_join_over(plan, inputs, out, err);
     case GAR_PLAN_CONCAT: return gar_plan_concat(inputs, plan->input_count, out, err);
     case GAR_PLAN_WRITE: return gar_plan_write(inputs[0], plan->sink, out, err);
+    case GAR_PLAN_UDF:
+        return gar_plan_udf(inputs[0], plan->udf, plan->exprs, plan->expr_count,
+                            plan->schema->fields[plan->schema->count - 1].name, out, err);
     }
     return gar_error_set(err, GAR_ERR_INTERNAL, "plan node of unknown kind %d", (int)plan->kind);
 }
@@ -518,4 +562,13 @@ int64_t gar_plan_source_rows(const struct gar_plan *plan)
 int64_t gar_plan_source_bytes(const struct gar_plan *plan)
 {
     return sum_over_scans(plan, scan_bytes);
+}
+
+bool gar_plan_runs_udf(const struct gar_plan *plan)
+{
+    bool runs = plan->kind == GAR_PLAN_UDF;
+    for (int64_t i = 0; i < plan->input_count && !runs; i++) {
+        runs = gar_plan_runs_udf(plan->inputs[i]);
+    }
+    return runs;
 }

@@ -19,6 +19,7 @@ enum gar_plan_kind {
     GAR_PLAN_JOIN, /* inputs[0] left, inputs[1] right; exprs: key_count left keys, as many right keys, maybe a condition */
     GAR_PLAN_CONCAT, /* inputs one after the other */
     GAR_PLAN_WRITE,  /* sink */
+    GAR_PLAN_UDF,    /* udf over exprs as one more column, the last; rows too, when it expands */
 };
 
 enum gar_join_kind {
@@ -55,6 +56,7 @@ struct gar_plan {
         *pairs; /* JOIN: columns of left, then of right; what the condition sees; owned */
     struct gar_expr *filter;        /* SCAN: over the provider's schema; owned reference or NULL */
     struct gar_sink_provider *sink; /* WRITE; owned reference */
+    struct gar_udf *udf;            /* UDF; owned reference */
 };
 
 struct gar_plan *gar_plan_ref(const struct gar_plan *plan);
@@ -127,6 +129,12 @@ GAR_MUST_USE enum gar_status gar_plan_concat(struct gar_plan *const *inputs, int
                                              struct gar_plan **out, struct gar_error *err);
 GAR_MUST_USE enum gar_status gar_plan_write(struct gar_plan *input, struct gar_sink_provider *sink,
                                             struct gar_plan **out, struct gar_error *err);
+/* A user function over args as a further column `name`. The other builders make these nodes of the calls in their
+ * expressions; args hold no calls. */
+GAR_MUST_USE enum gar_status gar_plan_udf(struct gar_plan *input, struct gar_udf *udf,
+                                          struct gar_expr *const *args, int64_t count,
+                                          const char *name, struct gar_plan **out,
+                                          struct gar_error *err);
 /* For the optimizer: nodes with exactly these expressions; no "*" is expanded, no aggregate split;
  * zero expressions are fine. aggregate: keys first, then bare aggregate calls, all maybe aliased. */
 GAR_MUST_USE enum gar_status gar_plan_project_exact(struct gar_plan *input,
@@ -161,6 +169,8 @@ GAR_MUST_USE enum gar_status gar_plan_with_inputs(const struct gar_plan *plan,
                                                   struct gar_plan *const *inputs,
                                                   struct gar_plan **out, struct gar_error *err);
 
+/* Does a UDF node lie in it? */
+bool gar_plan_runs_udf(const struct gar_plan *plan);
 /* A tree as text, one node a line, indented, for explain. */
 void gar_plan_print(const struct gar_plan *plan, struct gar_strbuf *out);
 /* Upper estimate of the rows (and bytes) that go into the plan's scans, -1 unknown. */

@@ -198,6 +198,46 @@ static enum gar_status split_aggregate(struct split *split, struct gar_plan *inp
     return status;
 }
 
+/* Does an aggregate look at what a user function gives? */
+static bool has_udf_inside(struct gar_expr *const *exprs, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (is_aggregate_call(exprs[i]) ? gar_expr_has_udf(exprs[i])
+                                        : has_udf_inside(exprs[i]->args, exprs[i]->arg_count)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Calls in keys and inside aggregates come before the aggregation. */
+static enum gar_status aggregate_udfs(struct gar_plan *input, struct gar_expr *const *keys,
+                                      int64_t key_count, struct gar_expr *const *aggs,
+                                      int64_t agg_count, struct gar_plan **out,
+                                      struct gar_error *err)
+{
+    const int64_t count = key_count + agg_count;
+    struct gar_expr **all = gar_calloc(count, (int64_t)sizeof *all);
+    struct gar_expr **plain = gar_calloc(count, (int64_t)sizeof *plain);
+    struct gar_plan *below = NULL;
+    enum gar_status status =
+        all != NULL && plain != NULL ? GAR_OK : gar_error_nomem(err, count * 8);
+    if (status >= 0) {
+        for (int64_t i = 0; i < count; i++) {
+            all[i] = i < key_count ? keys[i] : aggs[i - key_count]; /* borrowed */
+        }
+        status = gar_plan_split_udfs(input, all, count, key_count, false, &below, plain, err);
+    }
+    if (status >= 0) {
+        status =
+            gar_plan_aggregate(below, plain, key_count, plain + key_count, agg_count, out, err);
+    }
+    gar_plan_unref(below);
+    gar_free(all);
+    gar_exprs_free(plain, count);
+    return status;
+}
+
 enum gar_status gar_plan_aggregate(struct gar_plan *input, struct gar_expr *const *keys,
                                    int64_t key_count, struct gar_expr *const *aggs,
                                    int64_t agg_count, struct gar_plan **out, struct gar_error *err)
@@ -205,6 +245,9 @@ enum gar_status gar_plan_aggregate(struct gar_plan *input, struct gar_expr *cons
     if (key_count + agg_count <= 0) {
         return gar_error_set(err, GAR_ERR_VALUE,
                              "an aggregation needs at least one key or aggregate");
+    }
+    if (gar_plan_has_udf(keys, key_count) || has_udf_inside(aggs, agg_count)) {
+        return aggregate_udfs(input, keys, key_count, aggs, agg_count, out, err);
     }
     if (is_simple(aggs, agg_count)) {
         return simple_aggregate(input, keys, key_count, aggs, agg_count, out, err);

@@ -102,6 +102,19 @@ static void print_join(const struct gar_plan *plan, struct gar_strbuf *out)
     gar_strbuf_printf(out, "] table of %s", plan->is_build_left ? "left" : "right");
 }
 
+static void print_udf(const struct gar_plan *plan, struct gar_strbuf *out)
+{
+    gar_strbuf_printf(out, "Udf %s(", plan->udf->name);
+    print_exprs(plan->exprs, plan->expr_count, out);
+    gar_strbuf_printf(out, ") as %s", plan->schema->fields[plan->schema->count - 1].name);
+    if (plan->udf->batch_rows > 0) {
+        gar_strbuf_printf(out, ", batches of %lld rows", (long long)plan->udf->batch_rows);
+    }
+    if (plan->udf->detail != NULL) {
+        gar_strbuf_printf(out, ", %s", plan->udf->detail);
+    }
+}
+
 static void print_node(const struct gar_plan *plan, struct gar_strbuf *out)
 {
     switch (plan->kind) {
@@ -127,6 +140,7 @@ static void print_node(const struct gar_plan *plan, struct gar_strbuf *out)
         gar_strbuf_append(out, "Write ");
         plan->sink->vtable->print(plan->sink, out);
         break;
+    case GAR_PLAN_UDF: print_udf(plan, out); break;
     }
 }
 

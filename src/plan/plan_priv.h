@@ -25,4 +25,28 @@ GAR_MUST_USE enum gar_status gar_plan_join_over(const struct gar_plan *join,
                                                 struct gar_plan *const *inputs,
                                                 struct gar_plan **out, struct gar_error *err);
 
+/* ---- user functions ---- */
+
+bool gar_plan_has_udf(struct gar_expr *const *exprs, int64_t count);
+/* Takes the calls out of exprs: out_exprs[i] (count places, zeroed, filled with references also on failure) are the
+ * same over *out_plan, under the same names. From first_aggregate on only calls inside aggregates. */
+GAR_MUST_USE enum gar_status gar_plan_split_udfs(struct gar_plan *input,
+                                                 struct gar_expr *const *exprs, int64_t count,
+                                                 int64_t first_aggregate, bool may_expand,
+                                                 struct gar_plan **out_plan,
+                                                 struct gar_expr **out_exprs,
+                                                 struct gar_error *err);
+/* plan with the columns of schema alone. */
+GAR_MUST_USE enum gar_status gar_plan_only_columns(struct gar_plan *plan,
+                                                   const struct gar_schema *schema,
+                                                   struct gar_plan **out, struct gar_error *err);
+/* A node whose output is its input's: built over the UDF nodes, then cut to input's columns. */
+typedef enum gar_status (*gar_plan_build_fn)(struct gar_plan *input, struct gar_expr *const *exprs,
+                                             const void *context, struct gar_plan **out,
+                                             struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_plan_around_udfs(struct gar_plan *input,
+                                                  struct gar_expr *const *exprs, int64_t count,
+                                                  gar_plan_build_fn build, const void *context,
+                                                  struct gar_plan **out, struct gar_error *err);
+
 #endif

@@ -41,9 +41,30 @@ static enum gar_status push_column(struct expr_list *list, const char *name, str
     return push(list, column, err);
 }
 
+/* Calls of user functions below, what they give above. */
+static enum gar_status project_udfs(struct gar_plan *input, struct gar_expr *const *exprs,
+                                    int64_t count, struct gar_plan **out, struct gar_error *err)
+{
+    struct gar_expr **plain = gar_calloc(count, (int64_t)sizeof *plain);
+    struct gar_plan *below = NULL;
+    enum gar_status status = plain != NULL ? GAR_OK : gar_error_nomem(err, count * 8);
+    if (status >= 0) {
+        status = gar_plan_split_udfs(input, exprs, count, count, true, &below, plain, err);
+    }
+    if (status >= 0) {
+        status = gar_plan_project_exact(below, plain, count, out, err);
+    }
+    gar_plan_unref(below);
+    gar_exprs_free(plain, count);
+    return status;
+}
+
 enum gar_status gar_plan_project_exact(struct gar_plan *input, struct gar_expr *const *exprs,
                                        int64_t count, struct gar_plan **out, struct gar_error *err)
 {
+    if (gar_plan_has_udf(exprs, count)) {
+        return project_udfs(input, exprs, count, out, err);
+    }
     struct gar_schema *schema = NULL;
     GAR_TRY(gar_plan_schema_of(input->schema, exprs, count, count, &schema, err));
     const enum gar_status status =

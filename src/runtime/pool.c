@@ -220,6 +220,48 @@ static struct gar_task *take_locked(struct gar_pool *pool)
     return task;
 }
 
+static struct gar_task *take_owned_locked(struct gar_pool *pool, const void *owner)
+    GAR_REQUIRES(pool->lock)
+{
+    struct gar_task *before = NULL;
+    struct gar_task *task = pool->synced.first;
+    while (task != NULL && task->owner != owner) {
+        before = task;
+        task = task->next;
+    }
+    if (task == NULL) {
+        return NULL;
+    }
+    if (before == NULL) {
+        return take_locked(pool);
+    }
+    before->next = task->next;
+    if (pool->synced.last == task) {
+        pool->synced.last = before;
+    }
+    task->next = NULL;
+    (void)__atomic_fetch_sub(&pool->queued, 1, __ATOMIC_RELAXED);
+    return task;
+}
+
+bool gar_pool_help(struct gar_pool *pool, const void *owner)
+{
+    if (gar_pool_queued(pool) == 0) {
+        return false;
+    }
+    const int32_t self = gar_pool_worker_self(pool);
+    if (self < 0) {
+        return false;
+    }
+    gar_mutex_lock(&pool->lock);
+    struct gar_task *task = take_owned_locked(pool, owner);
+    gar_mutex_unlock(&pool->lock);
+    if (task != NULL) {
+        task->run(task, self);
+    }
+    return task != NULL;
+}
+
 /* Gives the lock up while it spins. */
 static void spin_locked(struct gar_pool *pool)
 {

@@ -11,6 +11,7 @@
 struct gar_task {
     struct gar_task *next; /* the pool's while queued */
     void (*run)(struct gar_task *task, int32_t worker);
+    const void *owner; /* who may take it out of turn (gar_pool_help); NULL: nobody */
 };
 
 struct gar_pool;
@@ -25,6 +26,9 @@ void gar_pool_submit_list(struct gar_pool *pool, struct gar_task *first, struct 
 int32_t gar_pool_workers(const struct gar_pool *pool);
 /* Tasks waiting now; a hint. */
 int64_t gar_pool_queued(const struct gar_pool *pool);
+/* For a worker of the pool that waits inside a task for tasks of its own: runs the oldest queued one of this owner here.
+ * False: there is none, or the thread is not the pool's. Thus a task may wait for others without a thread to spare. */
+bool gar_pool_help(struct gar_pool *pool, const void *owner);
 /* Number of the calling thread in this pool, -1 for a foreign thread. */
 int32_t gar_pool_worker_self(const struct gar_pool *pool);
 

@@ -20,6 +20,7 @@
 #include "runtime/pool_priv.h"
 
 #define IO_THREADS_DEFAULT 8
+#define PYTHON_THREADS_MIN 2 /* one may wait for another */
 
 /* What idle threads look at that must not spin: those of a machine with one CPU, where it keeps the work from running,
  * and the spawn thread. */
@@ -31,6 +32,7 @@ struct gar_runtime {
     struct gar_pool *compute;
     struct gar_pool *io;
     struct gar_pool *spawn; /* one thread */
+    struct gar_pool *python;
     struct gar_loop *loop;
     struct gar_mutex lock; /* start and end */
     struct gar_cond left;  /* active has fallen to 0 */
@@ -85,6 +87,7 @@ void gar_runtime_free(struct gar_runtime *runtime)
         }
         gar_mutex_unlock(&runtime->lock);
         gar_loop_stop(runtime->loop);
+        gar_pool_stop(runtime->python);
         gar_pool_stop(runtime->io);
         gar_pool_stop(runtime->compute);
         gar_pool_stop(runtime->spawn);
@@ -156,6 +159,9 @@ int32_t gar_runtime_threads(const struct gar_runtime *runtime)
     if ((started & GAR_RUNTIME_SPAWN) != 0) {
         threads += 1;
     }
+    if ((started & GAR_RUNTIME_PYTHON) != 0) {
+        threads += gar_pool_workers(runtime->python);
+    }
     return threads;
 }
 
@@ -177,6 +183,11 @@ struct gar_pool *gar_runtime_io(struct gar_runtime *runtime)
 struct gar_pool *gar_runtime_spawn(struct gar_runtime *runtime)
 {
     return runtime->spawn;
+}
+
+struct gar_pool *gar_runtime_python(struct gar_runtime *runtime)
+{
+    return runtime->python;
 }
 
 struct gar_loop *gar_runtime_loop(struct gar_runtime *runtime)
@@ -232,6 +243,11 @@ static enum gar_status make_parts(struct gar_runtime *runtime,
     const struct gar_pool_options spawn = {
         .name = "Actor-Spawn", .threads = 1, .active = &never_active};
     GAR_TRY(gar_pool_new(&spawn, &runtime->spawn, err));
+    const struct gar_pool_options python = {
+        .name = "Python-Thread",
+        .threads = (int32_t)gar_max_i64(compute.threads, PYTHON_THREADS_MIN),
+        .active = &never_active};
+    GAR_TRY(gar_pool_new(&python, &runtime->python, err));
     return gar_loop_new(active, &runtime->loop, err);
 }
 
@@ -239,6 +255,7 @@ static enum gar_status make_parts(struct gar_runtime *runtime,
 static void free_parts(struct gar_runtime *runtime, bool is_forked)
 {
     gar_loop_free(runtime->loop, is_forked);
+    gar_pool_free(runtime->python, is_forked);
     gar_pool_free(runtime->spawn, is_forked);
     gar_pool_free(runtime->io, is_forked);
     gar_pool_free(runtime->compute, is_forked);
@@ -269,6 +286,10 @@ static enum gar_status start_locked(struct gar_runtime *runtime, uint32_t parts,
     if ((missing & GAR_RUNTIME_SPAWN) != 0) {
         GAR_TRY(gar_pool_run_threads(runtime->spawn, err));
         (void)__atomic_fetch_or(&runtime->started, (uint32_t)GAR_RUNTIME_SPAWN, __ATOMIC_RELEASE);
+    }
+    if ((missing & GAR_RUNTIME_PYTHON) != 0) {
+        GAR_TRY(gar_pool_run_threads(runtime->python, err));
+        (void)__atomic_fetch_or(&runtime->started, (uint32_t)GAR_RUNTIME_PYTHON, __ATOMIC_RELEASE);
     }
     return GAR_OK;
 }

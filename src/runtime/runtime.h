@@ -40,8 +40,9 @@ enum gar_runtime_part {
     GAR_RUNTIME_COMPUTE = 1,
     GAR_RUNTIME_IO = 2,
     GAR_RUNTIME_LOOP = 4,
-    GAR_RUNTIME_ALL = 7,   /* what every query may need */
-    GAR_RUNTIME_SPAWN = 8, /* for worker processes */
+    GAR_RUNTIME_ALL = 7,     /* what every query may need */
+    GAR_RUNTIME_SPAWN = 8,   /* for worker processes */
+    GAR_RUNTIME_PYTHON = 16, /* for user functions in this process */
 };
 /* Make sure that the named parts (bits of enum gar_runtime_part) run; cheap when they do. A pool that gets only some
  * of its threads goes on with those.
@@ -69,6 +70,8 @@ struct gar_pool *gar_runtime_compute(struct gar_runtime *runtime);
 struct gar_pool *gar_runtime_io(struct gar_runtime *runtime);
 /* One thread that starts processes and lives as long as the runtime, because a process's death signal follows it. */
 struct gar_pool *gar_runtime_spawn(struct gar_runtime *runtime);
+/* Threads of user functions, the only ones that run a host language's code; they may block. At least two. */
+struct gar_pool *gar_runtime_python(struct gar_runtime *runtime);
 struct gar_loop *gar_runtime_loop(struct gar_runtime *runtime);
 struct gar_memory_pool *gar_runtime_memory(struct gar_runtime *runtime);
 

@@ -64,6 +64,14 @@ GAR_MUST_USE enum gar_status gar_join_new(struct gar_query *query, const struct 
                                           struct gar_transform **out_transform,
                                           struct gar_source **out_rest, struct gar_error *err);
 
+/* A UDF node over batches of `input`: the columns of the node's input, then its arguments. The source's batches have the
+ * node's columns. The pipeline that ends in the sink is streaming. */
+GAR_MUST_USE enum gar_status gar_udf_stage_new(struct gar_query *query, const struct gar_plan *plan,
+                                               struct gar_schema *input, bool is_dry,
+                                               struct gar_sink **out_sink,
+                                               struct gar_source **out_source,
+                                               struct gar_error *err);
+
 /* ---- shared by operators ---- */
 
 /* A list of batches that is a source: one unit a batch, cut to max_rows. Embedded. */

@@ -1,0 +1,719 @@
+# SPDX-License-Identifier: Apache-2.0
+"""User functions: Python functions and classes as expressions.
+
+    @gar.func
+    def shout(text: str) -> str:
+        return text.upper() + "!"
+
+    frame.select(shout(gar.col("name")))
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import os
+import threading
+import types
+import typing
+
+from gar import _checks, _native, _runner
+from gar.datatype import DataType
+from gar.expressions import Expression
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+__all__ = ["RetryAfterError", "cls", "func", "method", "udf"]
+
+RetryAfterError = _runner.RetryAfterError
+
+_ON_ERROR = {None: "raise", "raise": "raise", "null": "null", "ignore": "null", "log": "log"}
+
+
+class _Options:
+    """What a user said about how a function shall run, checked."""
+
+    __slots__ = (
+        "batch_size",
+        "concurrency",
+        "cpus",
+        "gpus",
+        "memory",
+        "on_error",
+        "retries",
+        "thread_safe",
+        "use_process",
+    )
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        cpus: Any = None,
+        gpus: Any = None,
+        memory: Any = None,
+        use_process: Any = None,
+        max_concurrency: Any = None,
+        max_retries: Any = None,
+        on_error: Any = None,
+        batch_size: Any = None,
+        thread_safe: Any = False,
+        ray_options: Any = None,
+    ) -> None:
+        self.cpus = _amount(what, "cpus", cpus)
+        self.gpus = _amount(what, "gpus", gpus) or 0.0
+        if self.gpus > 1 and self.gpus != int(self.gpus):
+            raise _native.GarValueError(
+                f"{what}: gpus greater than 1 must be an integer, got {_checks.shown(gpus)}"
+            )
+        self.memory = None if memory is None else _checks.integer(f"{what}: memory", memory, 0)
+        self.use_process = None if use_process is None else _checks.flag(f"{what}: use_process", use_process)
+        self.concurrency = (
+            None
+            if max_concurrency is None
+            else _checks.integer(f"{what}: max_concurrency", max_concurrency, 1)
+        )
+        self.retries = (
+            0 if max_retries is None else _checks.integer(f"{what}: max_retries", max_retries, 0)
+        )
+        if on_error not in _ON_ERROR:
+            raise _native.GarValueError(
+                f"{what}: on_error must be 'raise', 'log' or 'ignore' (also 'null'), got {_checks.shown(on_error)}"
+            )
+        self.on_error = _ON_ERROR[on_error]
+        self.batch_size = (
+            None if batch_size is None else _checks.integer(f"{what}: batch_size", batch_size, 1)
+        )
+        self.thread_safe = _checks.flag(f"{what}: thread_safe", thread_safe)
+        if ray_options is not None:
+            raise _native.GarUnsupportedError(f"{what}: ray_options need Ray; this engine runs on one machine")
+        if self.cpus is not None and self.cpus > _cpu_count():
+            raise _native.GarValueError(
+                f"{what}: Requested {_number(self.cpus)} CPUs but found only {_cpu_count()} available"
+            )
+
+    def merged(self, what: str, given: dict[str, Any]) -> _Options:
+        """The same with some options said anew (a method's over its class's)."""
+        made = object.__new__(_Options)
+        for name in _Options.__slots__:
+            setattr(made, name, getattr(self, name))
+        new = _Options(what, **given)
+        names = {"max_concurrency": "concurrency", "max_retries": "retries"}
+        for name, value in given.items():
+            if value is not None:
+                slot = names.get(name, name)
+                setattr(made, slot, getattr(new, slot))
+        return made
+
+    def calls(self) -> int:
+        """How many calls the CPUs asked for allow at once; 0: as many as there are threads."""
+        return 0 if self.cpus is None or self.cpus <= 1 else max(1, int(_cpu_count() / self.cpus))
+
+    def refuse_process(self, what: str, is_async: bool, is_class: bool) -> None:
+        """Functions that have to run in worker processes are refused until there are any."""
+        why = None
+        if self.gpus > 0:
+            why = f"gpus={_number(self.gpus)}"
+        elif self.use_process:
+            why = "use_process=True"
+        elif is_class and self.concurrency is not None and not is_async:
+            why = f"max_concurrency={self.concurrency}"
+        if why is not None:
+            raise _native.GarUnsupportedError(
+                f"{what}: {why} asks for worker processes, which this version does not start yet; "
+                "without it the function runs in this process"
+            )
+        if self.memory is not None:
+            raise _native.GarUnsupportedError(
+                f"{what}: memory is booked for worker processes only; leave it out for a function of this process"
+            )
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else str(value)
+
+
+def _amount(what: str, name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _native.GarTypeError(f"{what}: {name} must be a number, got {_checks.shown(value)}")
+    if not value >= 0 or math.isinf(value):
+        raise _native.GarValueError(f"{what}: {name} must be nonnegative, got {_checks.shown(value)}")
+    return float(value)
+
+
+def _cpu_count() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+# ---- return types
+
+
+def _hint_of(function: Any) -> Any:
+    """The return annotation, or inspect.Signature.empty."""
+    try:
+        return typing.get_type_hints(function).get("return", inspect.Signature.empty)
+    except Exception:
+        return getattr(function, "__annotations__", {}).get("return", inspect.Signature.empty)
+
+
+def _type_of_hint(what: str, hint: Any) -> DataType:
+    """The column type that a type hint stands for."""
+    if isinstance(hint, DataType):
+        return hint
+    if hint is None or hint is type(None):
+        return DataType.null()
+    origin = typing.get_origin(hint)
+    if origin is typing.Annotated:
+        return _type_of_hint(what, typing.get_args(hint)[0])
+    if origin is typing.Union or origin is types.UnionType:
+        rest = [arg for arg in typing.get_args(hint) if arg is not type(None)]
+        if len(rest) == 1:
+            return _type_of_hint(what, rest[0])
+    if isinstance(hint, type) and origin is None:
+        if hint.__module__ == "numpy" and hasattr(hint, "dtype"):
+            return DataType.from_numpy_dtype(hint)
+        try:
+            return DataType.infer_from_type(hint)
+        except _native.GarUnsupportedError:
+            pass
+    shown = getattr(hint, "__name__", None) if origin is None else None
+    raise _native.GarUnsupportedError(
+        f"{what}: a column cannot have the type {shown or hint} that the function's hint says; give return_dtype"
+    )
+
+
+_STREAMS = ("Iterator", "Iterable", "Generator", "AsyncIterator", "AsyncIterable", "AsyncGenerator")
+
+
+def _return_type(what: str, function: Any, given: Any, is_generator: bool) -> DataType:
+    if given is not None:
+        return DataType._from(given)
+    hint = _hint_of(function)
+    if hint is inspect.Signature.empty:
+        raise _native.GarValueError(
+            f"{what} has no return type: give return_dtype, or a type hint (-> int)"
+        )
+    if is_generator:
+        name = getattr(typing.get_origin(hint), "__name__", "")
+        if name not in _STREAMS or not typing.get_args(hint):
+            raise _native.GarValueError(
+                f"{what} is a generator: give return_dtype, or a hint such as -> Iterator[int]"
+            )
+        hint = typing.get_args(hint)[0]
+    return _type_of_hint(what, hint)
+
+
+# ---- expressions
+
+
+def _has_expression(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return any(isinstance(arg, Expression) for arg in (*args, *kwargs.values()))
+
+
+def _expression(
+    spec: _runner.Spec, options: _Options, dtype: DataType, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Expression:
+    """The call as an expression."""
+    template = _runner.Template(args, kwargs)
+    is_serial = spec.owner is not None and not options.thread_safe and not spec.is_async
+    detail = []
+    if is_serial:
+        detail.append("one instance")
+    if options.retries > 0:
+        detail.append(f"{options.retries} retries")
+    if options.on_error != "raise":
+        detail.append(f"on error {options.on_error}")
+    return _native.user_function(
+        spec.name,
+        str(dtype),
+        options.batch_size or 0,
+        1 if is_serial else options.calls(),
+        spec.is_expanding,
+        ", ".join(detail) or None,
+        functools.partial(_runner.Runner, spec, template),
+        template.expressions,
+    )
+
+
+def _spec(
+    name: str, function: Any, options: _Options, is_batch: bool, owner: _runner.Owner | None = None
+) -> _runner.Spec:
+    is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+    is_expanding = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+    what = f"UDF '{name}'"
+    if is_batch and is_expanding:
+        raise _native.GarUnsupportedError(f"{what}: a generator works row by row; it cannot be a batch function")
+    if is_expanding and options.on_error != "raise":
+        raise _native.GarUnsupportedError(f"{what}: on_error={options.on_error!r} is not for generators")
+    if options.concurrency is not None and not is_async and owner is None:
+        raise _native.GarValueError(
+            f"{what}: max_concurrency is for async functions (rows at work at once) and classes; "
+            "a plain function runs on as many threads as cpus= allows"
+        )
+    options.refuse_process(what, is_async, owner is not None)
+    return _runner.Spec(
+        name=name,
+        function=function,
+        owner=owner,
+        is_batch=is_batch,
+        is_async=is_async,
+        is_expanding=is_expanding,
+        retries=options.retries,
+        on_error=options.on_error,
+        at_once=options.concurrency or _runner.ASYNC_ROWS,
+        thread_safe=options.thread_safe,
+    )
+
+
+def _refuse_unnest(what: str, unnest: Any) -> None:
+    if _checks.flag(f"{what}: unnest", unnest):
+        raise _native.GarUnsupportedError(f"{what}: unnest needs struct columns, which this version does not have")
+
+
+def _named(function: Any) -> str:
+    name = getattr(function, "__name__", None)
+    if not isinstance(name, str):
+        name = type(function).__name__
+    return "lambda" if name == "<lambda>" else name
+
+
+def _callable(what: str, function: Any) -> Any:
+    if isinstance(function, type) or not callable(function):
+        raise _native.GarTypeError(f"{what} takes a function, got {_checks.shown(function)}")
+    return function
+
+
+class Func:
+    """A Python function over columns. Called with an expression it gives an expression, else it runs at once."""
+
+    __module__ = "gar"
+
+    def __init__(self, function: Any, return_dtype: Any, options: _Options, is_batch: bool) -> None:
+        functools.update_wrapper(self, function)
+        self.name = _named(function)
+        self._options = options
+        self._spec = _spec(self.name, function, options, is_batch)
+        self.return_dtype = _return_type(
+            f"UDF '{self.name}'", function, return_dtype, self._spec.is_expanding
+        )
+
+    @property
+    def is_batch(self) -> bool:
+        return self._spec.is_batch
+
+    @property
+    def is_async(self) -> bool:
+        return self._spec.is_async
+
+    @property
+    def is_generator(self) -> bool:
+        return self._spec.is_expanding
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not _has_expression(args, kwargs):
+            return self._spec.function(*args, **kwargs)
+        return _expression(self._spec, self._options, self.return_dtype, args, kwargs)
+
+    def with_concurrency(self, max_concurrency: int) -> Func:
+        """The same with another bound of the rows that an async function has at work at once."""
+        options = self._options.merged(f"UDF '{self.name}'", {"max_concurrency": max_concurrency})
+        return Func(self._spec.function, self.return_dtype, options, self._spec.is_batch)
+
+    def with_ray_options(self, **options: Any) -> Func:
+        raise _native.GarUnsupportedError("ray_options need Ray; this engine runs on one machine")
+
+    def __reduce__(self) -> Any:
+        return (Func, (self._spec.function, self.return_dtype, self._options, self._spec.is_batch))
+
+    def __repr__(self) -> str:
+        return f"<gar.func {self.name} -> {self.return_dtype}>"
+
+
+def _decorate(make: Callable[[Any], Any], function: Any) -> Any:
+    """With or without parentheses."""
+    return make if function is None else make(function)
+
+
+class _FuncDecorator:
+    """@gar.func: a function of one row's values; @gar.func.batch: of whole columns."""
+
+    def __call__(
+        self,
+        fn: Any = None,
+        *,
+        return_dtype: Any = None,
+        unnest: bool = False,
+        cpus: float | None = None,
+        gpus: float = 0,
+        use_process: bool | None = None,
+        max_concurrency: int | None = None,
+        max_retries: int | None = None,
+        on_error: str | None = None,
+        ray_options: Any = None,
+    ) -> Any:
+        """A function of one row's values: plain, async, or a generator that gives several rows for one.
+
+        return_dtype: the column's type, if the function has no type hint. cpus: CPUs that one call needs; fewer calls
+        run at once. max_concurrency: of an async function, rows at work at once (64). max_retries: tries of a row after
+        its first, with growing pauses. on_error: "raise", "log" (null and a line in the log) or "ignore" (null).
+        """
+
+        def make(function: Any) -> Func:
+            what = f"UDF '{_named(_callable('func', function))}'"
+            _refuse_unnest(what, unnest)
+            options = _Options(
+                what,
+                cpus=cpus,
+                gpus=gpus,
+                use_process=use_process,
+                max_concurrency=max_concurrency,
+                max_retries=max_retries,
+                on_error=on_error,
+                ray_options=ray_options,
+            )
+            return Func(function, return_dtype, options, False)
+
+        return _decorate(make, fn)
+
+    def batch(
+        self,
+        fn: Any = None,
+        *,
+        return_dtype: Any = None,
+        unnest: bool = False,
+        batch_size: int | None = None,
+        cpus: float | None = None,
+        gpus: float = 0,
+        use_process: bool | None = None,
+        max_concurrency: int | None = None,
+        max_retries: int | None = None,
+        on_error: str | None = None,
+        ray_options: Any = None,
+    ) -> Any:
+        """A function of whole columns: it gets gar.Series and gives a Series, a list, a numpy or an Arrow array.
+
+        batch_size: exact rows of each call but the last. return_dtype is needed. The other options are those of gar.func.
+        """
+
+        def make(function: Any) -> Func:
+            what = f"UDF '{_named(_callable('func.batch', function))}'"
+            _refuse_unnest(what, unnest)
+            if return_dtype is None:
+                raise _native.GarValueError(f"{what}: a batch function needs return_dtype")
+            options = _Options(
+                what,
+                cpus=cpus,
+                gpus=gpus,
+                use_process=use_process,
+                max_concurrency=max_concurrency,
+                max_retries=max_retries,
+                on_error=on_error,
+                batch_size=batch_size,
+                ray_options=ray_options,
+            )
+            return Func(function, return_dtype, options, True)
+
+        return _decorate(make, fn)
+
+
+func = _FuncDecorator()
+
+
+# ---- classes
+
+
+class _MethodDecorator:
+    """@gar.method and @gar.method.batch: options of one method of a class made by gar.cls."""
+
+    def __call__(
+        self,
+        fn: Any = None,
+        *,
+        return_dtype: Any = None,
+        unnest: bool = False,
+        max_retries: int | None = None,
+        on_error: str | None = None,
+    ) -> Any:
+        """A method of one row's values; what it says goes before what the class says."""
+        return self._mark(fn, False, return_dtype, unnest, {"max_retries": max_retries, "on_error": on_error})
+
+    def batch(
+        self,
+        fn: Any = None,
+        *,
+        return_dtype: Any = None,
+        unnest: bool = False,
+        batch_size: int | None = None,
+        max_retries: int | None = None,
+        on_error: str | None = None,
+    ) -> Any:
+        """A method of whole columns, as gar.func.batch."""
+        given = {"max_retries": max_retries, "on_error": on_error, "batch_size": batch_size}
+        return self._mark(fn, True, return_dtype, unnest, given)
+
+    @staticmethod
+    def _mark(fn: Any, is_batch: bool, return_dtype: Any, unnest: bool, given: dict[str, Any]) -> Any:
+        def mark(function: Any) -> Any:
+            what = f"method '{_named(_callable('method', function))}'"
+            _refuse_unnest(what, unnest)
+            if is_batch and return_dtype is None:
+                raise _native.GarValueError(f"{what}: a batch method needs return_dtype")
+            _Options(what, **given)
+            function.__gar_method__ = (is_batch, return_dtype, given)
+            return function
+
+        return _decorate(mark, fn)
+
+
+method = _MethodDecorator()
+
+
+class UserClass:
+    """A class whose methods work over columns. Calling it keeps the arguments; the class is constructed once for each
+    query, when the first rows come."""
+
+    __module__ = "gar"
+
+    def __init__(self, wrapped: type, options: _Options, name: str) -> None:
+        functools.update_wrapper(self, wrapped, updated=())
+        self._wrapped = wrapped
+        self._options = options
+        self._name = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Instance:
+        return Instance(self, args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_wrapped":
+            raise _native.GarAttributeError("the class is not made yet")
+        return getattr(self._wrapped, name)
+
+    def __repr__(self) -> str:
+        return f"<gar.cls {self._name}>"
+
+
+class Instance:
+    """What calling a class of gar.cls gives: its methods with expressions are expressions; with plain values they run on an
+    object of this process, made at the first such call."""
+
+    __module__ = "gar"
+
+    def __init__(self, user_class: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        wrapped = user_class._wrapped
+        self._class = user_class
+        self._owner = _runner.Owner(wrapped, args, kwargs, user_class._name)
+        self._local: Any = None
+        self._lock = threading.Lock()
+
+    def _object(self) -> Any:
+        with self._lock:
+            if self._local is None:
+                self._local = self._owner.construct()
+            return self._local
+
+    def _bound(self, name: str, function: Any) -> BoundMethod:
+        is_batch, return_dtype, given = getattr(function, "__gar_method__", (False, None, {}))
+        full = self._class._name if name == "__call__" else f"{self._class._name}.{name}"
+        options = self._class._options.merged(f"UDF '{full}'", given)
+        return BoundMethod(self, name, full, function, is_batch, return_dtype, options)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise _native.GarAttributeError(f"{self._class._name} has no attribute {name}")
+        found = inspect.getattr_static(self._class._wrapped, name, None)
+        return self._bound(name, found) if inspect.isfunction(found) else getattr(self._object(), name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        found = inspect.getattr_static(self._class._wrapped, "__call__", None)
+        if not inspect.isfunction(found):
+            raise _native.GarTypeError(f"{self._class._name} has no __call__; name one of its methods")
+        return self._bound("__call__", found)(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<an instance of gar.cls {self._class._name}>"
+
+
+class BoundMethod:
+    """A method of an instance, to be called with expressions or plain values."""
+
+    __module__ = "gar"
+
+    def __init__(
+        self,
+        instance: Instance,
+        attribute: str,
+        name: str,
+        function: Any,
+        is_batch: bool,
+        return_dtype: Any,
+        options: _Options,
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self._instance = instance
+        self._attribute = attribute
+        self.name = name
+        self._function = function
+        self._is_batch = is_batch
+        self._return_dtype = return_dtype
+        self._options = options
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not _has_expression(args, kwargs):
+            return getattr(self._instance._object(), self._attribute)(*args, **kwargs)
+        spec = _spec(self.name, self._function, self._options, self._is_batch, self._instance._owner)
+        dtype = _return_type(f"UDF '{self.name}'", self._function, self._return_dtype, spec.is_expanding)
+        return _expression(spec, self._options, dtype, args, kwargs)
+
+
+def cls(
+    class_: Any = None,
+    *,
+    cpus: float | None = None,
+    gpus: float = 0,
+    use_process: bool | None = None,
+    max_concurrency: int | None = None,
+    max_retries: int | None = None,
+    on_error: str | None = None,
+    name_override: str | None = None,
+    ray_options: Any = None,
+    thread_safe: bool = False,
+) -> Any:
+    """A class whose methods work over columns and share what its constructor made.
+
+    One object for each query, constructed once, when the first rows come; its close(), where it has one, is called at the
+    query's end. Its calls run one after the other unless thread_safe=True. Options are those of gar.func.
+    """
+
+    def make(wrapped: Any) -> UserClass:
+        if not isinstance(wrapped, type):
+            raise _native.GarTypeError(f"cls takes a class, got {_checks.shown(wrapped)}")
+        name = _checks.optional_text("name_override", name_override) or wrapped.__name__
+        options = _Options(
+            f"class '{name}'",
+            cpus=cpus,
+            gpus=gpus,
+            use_process=use_process,
+            max_concurrency=max_concurrency,
+            max_retries=max_retries,
+            on_error=on_error,
+            ray_options=ray_options,
+            thread_safe=thread_safe,
+        )
+        return UserClass(wrapped, options, name)
+
+    return _decorate(make, class_)
+
+
+# ---- the older decorator
+
+
+class UDF:
+    """A function or class made by gar.udf: it gets Series, and gives a Series, a list, a numpy or an Arrow array."""
+
+    __module__ = "gar"
+
+    def __init__(self, inner: Any, return_dtype: DataType, given: dict[str, Any], init: Any = None) -> None:
+        functools.update_wrapper(self, inner, updated=())
+        self.inner = inner
+        self.name = _named(inner)
+        self.return_dtype = return_dtype
+        self._given = given
+        self._init = init
+        self._options = _Options(f"UDF '{self.name}'", **given)
+        self._owner = None
+        if isinstance(inner, type):
+            args, kwargs = init or ((), {})
+            self._owner = _runner.Owner(inner, args, kwargs, self.name)
+            if not inspect.isfunction(getattr(inner, "__call__", None)):
+                raise _native.GarTypeError(f"UDF '{self.name}': the class has no __call__")
+        elif self._options.concurrency is not None:
+            raise _native.GarValueError(
+                f"UDF '{self.name}': concurrency is for classes, which keep a state; this is a function"
+            )
+
+    def _with(self, **changes: Any) -> UDF:
+        return UDF(self.inner, self.return_dtype, {**self._given, **changes}, self._init)
+
+    def override_options(
+        self,
+        *,
+        num_cpus: Any = ...,
+        num_gpus: Any = ...,
+        memory_bytes: Any = ...,
+        batch_size: Any = ...,
+        ray_options: Any = ...,
+    ) -> UDF:
+        """The same function with other options; those not named stay."""
+        named = {"cpus": num_cpus, "gpus": num_gpus, "memory": memory_bytes, "batch_size": batch_size}
+        named["ray_options"] = ray_options
+        return self._with(**{name: value for name, value in named.items() if value is not ...})
+
+    def with_concurrency(self, concurrency: int) -> UDF:
+        """The same class with so many instances."""
+        return self._with(max_concurrency=concurrency)
+
+    def run_on_process(self, use_process: bool) -> UDF:
+        """The same function in a process of its own, or not."""
+        return self._with(use_process=use_process)
+
+    def with_init_args(self, *args: Any, **kwargs: Any) -> UDF:
+        """The same class constructed with these arguments."""
+        if self._owner is None:
+            raise _native.GarValueError(f"UDF '{self.name}': init arguments are for classes; this is a function")
+        return UDF(self.inner, self.return_dtype, self._given, (args, kwargs))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not _has_expression(args, kwargs):
+            inner = self.inner if self._owner is None else self._owner.construct()
+            return inner(*args, **kwargs)
+        function = self.inner if self._owner is None else self.inner.__call__
+        spec = _spec(self.name, function, self._options, True, self._owner)
+        return _expression(spec, self._options, self.return_dtype, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"<gar.udf {self.name} -> {self.return_dtype}>"
+
+
+def udf(
+    *,
+    return_dtype: Any,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    memory_bytes: int | None = None,
+    batch_size: int | None = None,
+    concurrency: int | None = None,
+    use_process: bool | None = None,
+    ray_options: Any = None,
+) -> Callable[[Any], UDF]:
+    """The older way to write a function of whole columns, or a class with __call__; gar.func.batch and gar.cls are newer."""
+    dtype = DataType._from(return_dtype)
+    given = {
+        "cpus": num_cpus,
+        "gpus": num_gpus,
+        "memory": memory_bytes,
+        "batch_size": batch_size,
+        "max_concurrency": concurrency,
+        "use_process": use_process,
+        "ray_options": ray_options,
+    }
+
+    def make(inner: Any) -> UDF:
+        if not callable(inner):
+            raise _native.GarTypeError(f"udf takes a function or a class, got {_checks.shown(inner)}")
+        return UDF(inner, dtype, given)
+
+    return make
+
+
+def apply(expression: Expression, function: Any, return_dtype: Any) -> Expression:
+    """expression.apply(function, return_dtype)"""
+    name = _named(_callable("apply", function))
+    options = _Options(f"UDF '{name}'")
+    spec = _spec(name, function, options, False)
+    return _expression(spec, options, DataType._from(return_dtype), (expression,), {})
