@@ -450,7 +450,7 @@ static int64_t budget_of(const struct gar_pipeline *p)
 {
     const int64_t by_units = (int64_t)BUDGET_MIN << gar_min_i64(p->pace.retired, BUDGET_SHIFT_MAX);
     return gar_min_i64(gar_max_i64(by_units, 2 * p->pace.delivered_bytes),
-                       p->window_max * OUTPUT_BYTES_MAX);
+                       ((int64_t)p->query->workers + 1) * OUTPUT_BYTES_MAX);
 }
 
 /* Bytes that the job may make now; 0: none, it has to wait. The oldest unit always goes on. */
