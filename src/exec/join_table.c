@@ -25,7 +25,7 @@ struct slot {
     uint32_t count; /* 0: empty */
 };
 
-enum step { STEP_NONE, STEP_ENCODE, STEP_INSERT, STEP_LIST, STEP_READY };
+enum step { STEP_NONE, STEP_ENCODE, STEP_PACK, STEP_INSERT, STEP_LIST, STEP_READY };
 
 struct region {
     int64_t rows; /* with a key in it */
@@ -39,12 +39,21 @@ struct range {
     int64_t greatest;
 };
 
+/* One of several keys in a word: its distance from the least one, moved up by shift bits. */
+struct packed {
+    uint64_t least;
+    uint64_t span; /* greatest distance */
+    int32_t shift;
+};
+
 struct gar_join_table {
     struct gar_memory *memory; /* borrowed */
     struct gar_key_layout layout;
     bool *nulls_equal; /* owned */
     bool is_word;
-    bool is_integer; /* the word's order is that of the key */
+    bool is_integer;       /* the word's order is that of the key */
+    bool may_pack;         /* several keys of ordered words: they are loaded one by one at first */
+    struct packed *packed; /* owned; of each key when they share a word, else NULL */
     bool is_array;
     bool is_unique;
     struct gar_column **columns; /* owned references */
@@ -122,6 +131,11 @@ enum gar_status gar_join_table_new(const struct gar_type *types, int64_t count,
     }
     table->is_word = count == 1 && gar_key_is_word(types[0]) && !table->nulls_equal[0];
     table->is_integer = table->is_word && is_ordered_word(types[0]);
+    table->may_pack = count > 1;
+    for (int64_t k = 0; k < count; k++) {
+        table->may_pack = table->may_pack && is_ordered_word(types[k]) &&
+                          gar_key_is_word(types[k]) && !table->nulls_equal[k];
+    }
     *out = table;
     return GAR_OK;
 }
@@ -143,6 +157,7 @@ void gar_join_table_free(struct gar_join_table *table)
     gar_buffer_unref(table->places);
     gar_buffer_unref(table->lists);
     gar_free(table->ranges);
+    gar_free(table->packed);
     gar_free(table);
 }
 
@@ -228,6 +243,12 @@ static int64_t key_words(const struct gar_join_table *table)
     return table->is_word ? 1 : table->layout.words;
 }
 
+/* Ranges that a piece of the rows has: of one word, or of each key that may share one. */
+static int64_t ranges_of(const struct gar_join_table *table)
+{
+    return table->may_pack ? table->layout.count : 1;
+}
+
 static uint64_t *keys_of(const struct gar_join_table *table)
 {
     return (uint64_t *)(void *)table->keys->data;
@@ -241,49 +262,146 @@ static const uint8_t *marks_of(const struct gar_join_table *table)
 static enum gar_status begin_encode(struct gar_join_table *table, int64_t *out_items,
                                     struct gar_error *err)
 {
-    const int64_t bytes = table->rows * key_words(table) * (int64_t)sizeof(uint64_t);
+    const int64_t words = table->may_pack ? table->layout.count : key_words(table);
+    const int64_t bytes = table->rows * words * (int64_t)sizeof(uint64_t);
     table->range_count = (table->rows + ENCODE_ROWS - 1) / ENCODE_ROWS;
     GAR_TRY(gar_buffer_new(table->memory, bytes, &table->keys, err));
     if (may_have_nulls(table)) {
         GAR_TRY(gar_buffer_new_zeroed(table->memory, table->rows, &table->marks, err));
     }
-    table->ranges = (struct range *)gar_calloc(table->range_count, (int64_t)sizeof *table->ranges);
+    const int64_t ranges = table->range_count * ranges_of(table);
+    table->ranges = (struct range *)gar_calloc(ranges, (int64_t)sizeof *table->ranges);
     if (table->ranges == NULL) {
-        return gar_error_nomem(err, table->range_count * (int64_t)sizeof *table->ranges);
+        return gar_error_nomem(err, ranges * (int64_t)sizeof *table->ranges);
     }
     *out_items = table->range_count;
     return GAR_OK;
+}
+
+/* Words of rows [first, end) that have a key. */
+static struct range range_of(const struct gar_join_table *table, const uint64_t *words,
+                             int64_t first, int64_t end)
+{
+    struct range range = {INT64_MAX, INT64_MIN};
+    const uint8_t *marks = marks_of(table);
+    for (int64_t i = first; i < end; i++) {
+        if (marks == NULL || marks[i] == 0) {
+            range.least = gar_min_i64(range.least, (int64_t)words[i]);
+            range.greatest = gar_max_i64(range.greatest, (int64_t)words[i]);
+        }
+    }
+    return range;
+}
+
+static void encode_rows(struct gar_join_table *table, int64_t first, int64_t end)
+{
+    uint64_t *keys = keys_of(table);
+    for (int64_t at = first; at < end; at += GAR_KEY_ROWS) {
+        const int64_t n = gar_min_i64(end - at, GAR_KEY_ROWS);
+        gar_key_encode(&table->layout, table->columns, at, n, keys + at * table->layout.words);
+    }
 }
 
 static void encode(struct gar_join_table *table, int64_t item)
 {
     const int64_t first = item * ENCODE_ROWS;
     const int64_t end = gar_min_i64(first + ENCODE_ROWS, table->rows);
-    const int64_t stride = key_words(table);
-    uint64_t *keys = keys_of(table);
     if (table->marks != NULL) {
         (void)mark_nulls(table, table->columns, first, end - first, table->marks->data + first);
     }
-    for (int64_t at = first; at < end; at += GAR_KEY_ROWS) {
-        const int64_t n = gar_min_i64(end - at, GAR_KEY_ROWS);
-        if (table->is_word) {
-            gar_key_load_words(table->columns[0], at, n, keys + at);
-        } else {
-            gar_key_encode(&table->layout, table->columns, at, n, keys + at * stride);
+    if (!table->is_word && !table->may_pack) {
+        encode_rows(table, first, end);
+        return;
+    }
+    for (int64_t k = 0; k < ranges_of(table); k++) {
+        uint64_t *words = keys_of(table) + k * table->rows;
+        gar_key_load_words(table->columns[k], first, end - first, words + first);
+        if (table->is_integer || table->may_pack) {
+            table->ranges[item * ranges_of(table) + k] = range_of(table, words, first, end);
         }
     }
-    struct range range = {INT64_MAX, INT64_MIN};
-    const uint8_t *marks = marks_of(table);
-    for (int64_t i = first; table->is_integer && i < end; i++) {
-        if (marks == NULL || marks[i] == 0) {
-            range.least = gar_min_i64(range.least, (int64_t)keys[i]);
-            range.greatest = gar_max_i64(range.greatest, (int64_t)keys[i]);
-        }
-    }
-    table->ranges[item] = range;
 }
 
-/* ---- step 2: insert ---- */
+/* ---- step 2: pack ---- */
+
+static struct range whole_range(const struct gar_join_table *table, int64_t k)
+{
+    struct range all = {INT64_MAX, INT64_MIN};
+    for (int64_t i = 0; i < table->range_count; i++) {
+        const struct range *r = &table->ranges[i * ranges_of(table) + k];
+        all.least = gar_min_i64(all.least, r->least);
+        all.greatest = gar_max_i64(all.greatest, r->greatest);
+    }
+    return all;
+}
+
+/* Do the keys go into one word together? Else they become key rows. */
+static enum gar_status begin_pack(struct gar_join_table *table, int64_t *out_items,
+                                  struct gar_error *err)
+{
+    if (!table->may_pack) {
+        return GAR_OK;
+    }
+    const int64_t count = table->layout.count;
+    struct packed *packed = (struct packed *)gar_calloc(count, (int64_t)sizeof *packed);
+    if (packed == NULL) {
+        return gar_error_nomem(err, count * (int64_t)sizeof *packed);
+    }
+    int32_t bits = 0;
+    for (int64_t k = 0; k < count && bits < 64; k++) {
+        const struct range range = whole_range(table, k);
+        const bool is_empty = range.least > range.greatest;
+        packed[k].least = is_empty ? 0 : (uint64_t)range.least;
+        packed[k].span = is_empty ? 0 : (uint64_t)range.greatest - (uint64_t)range.least;
+        packed[k].shift = bits;
+        bits += packed[k].span == 0 ? 0 : 64 - gar_clz64(packed[k].span);
+    }
+    *out_items = table->range_count;
+    if (bits < 64) {
+        table->packed = packed;
+        return GAR_OK;
+    }
+    gar_free(packed);
+    table->may_pack = false;
+    gar_buffer_unref(table->keys);
+    table->keys = NULL;
+    return gar_buffer_new(table->memory,
+                          table->rows * table->layout.words * (int64_t)sizeof(uint64_t),
+                          &table->keys, err);
+}
+
+static void pack(struct gar_join_table *table, int64_t item)
+{
+    const int64_t first = item * ENCODE_ROWS;
+    const int64_t end = gar_min_i64(first + ENCODE_ROWS, table->rows);
+    if (table->packed == NULL) {
+        encode_rows(table, first, end);
+        return;
+    }
+    uint64_t *words = keys_of(table); /* those of the first key: its shift is 0 */
+    for (int64_t i = first; i < end; i++) {
+        words[i] -= table->packed[0].least;
+    }
+    for (int64_t k = 1; k < table->layout.count; k++) {
+        const struct packed *p = &table->packed[k];
+        const uint64_t *more = words + k * table->rows;
+        for (int64_t i = first; i < end; i++) {
+            words[i] |= (more[i] - p->least) << p->shift;
+        }
+    }
+    table->ranges[item] = range_of(table, words, first, end);
+}
+
+/* After the last piece: one word from here on. */
+static void end_pack(struct gar_join_table *table)
+{
+    if (table->packed != NULL) {
+        table->may_pack = false;
+        table->is_word = table->is_integer = true;
+    }
+}
+
+/* ---- step 3: insert ---- */
 
 static uint32_t hash_of(const struct gar_join_table *table, int64_t row)
 {
@@ -293,11 +411,7 @@ static uint32_t hash_of(const struct gar_join_table *table, int64_t row)
 
 static bool choose_array(struct gar_join_table *table)
 {
-    struct range all = {INT64_MAX, INT64_MIN};
-    for (int64_t i = 0; i < table->range_count; i++) {
-        all.least = gar_min_i64(all.least, table->ranges[i].least);
-        all.greatest = gar_max_i64(all.greatest, table->ranges[i].greatest);
-    }
+    const struct range all = whole_range(table, 0);
     if (!table->is_integer || all.least > all.greatest) {
         return false;
     }
@@ -458,7 +572,7 @@ static enum gar_status insert_array(struct gar_join_table *table, const struct g
     return GAR_OK;
 }
 
-/* ---- step 3: lists ---- */
+/* ---- step 4: lists ---- */
 
 static enum gar_status begin_list(struct gar_join_table *table, int64_t *out_items,
                                   struct gar_error *err)
@@ -561,7 +675,11 @@ enum gar_status gar_join_table_step(struct gar_join_table *table, int64_t *out_i
         table->step = (enum step)(table->step + 1);
         switch (table->step) {
         case STEP_ENCODE: GAR_TRY(begin_encode(table, out_items, err)); break;
-        case STEP_INSERT: GAR_TRY(begin_insert(table, out_items, err)); break;
+        case STEP_PACK: GAR_TRY(begin_pack(table, out_items, err)); break;
+        case STEP_INSERT:
+            end_pack(table);
+            GAR_TRY(begin_insert(table, out_items, err));
+            break;
         case STEP_LIST: GAR_TRY(begin_list(table, out_items, err)); break;
         case STEP_NONE:
         case STEP_READY: GAR_TRY(finish(table)); break;
@@ -576,6 +694,7 @@ enum gar_status gar_join_table_item(struct gar_join_table *table, int64_t item,
     GAR_CANCEL_CHECK(cancel, err);
     switch (table->step) {
     case STEP_ENCODE: encode(table, item); break;
+    case STEP_PACK: pack(table, item); break;
     case STEP_INSERT:
         return table->is_array ? insert_array(table, cancel, err)
                                : insert_region(table, item, cancel, err);
@@ -642,12 +761,31 @@ static void find_in_slots(const struct gar_join_table *table, const uint64_t *ke
     }
 }
 
+/* Words of several keys in one. outside[i]: no row of the table has such a key. Uses two runs of scratch. */
+static void load_packed(const struct gar_join_table *table, struct gar_column *const *columns,
+                        int64_t first, int64_t count, uint64_t *words, uint8_t *outside)
+{
+    uint64_t *more = words + GAR_KEY_ROWS;
+    memset(words, 0, (size_t)count * sizeof *words);
+    memset(outside, 0, (size_t)count);
+    for (int64_t k = 0; k < table->layout.count; k++) {
+        const struct packed *p = &table->packed[k];
+        gar_key_load_words(columns[k], first, count, more);
+        for (int64_t i = 0; i < count; i++) {
+            const uint64_t distance = more[i] - p->least;
+            outside[i] |= distance > p->span;
+            words[i] |= distance << p->shift;
+        }
+    }
+}
+
 void gar_join_table_find(const struct gar_join_table *table, struct gar_column *const *columns,
                          int64_t first, int64_t count, uint64_t *scratch, uint32_t *out_start,
                          uint32_t *out_count)
 {
     const int64_t stride = key_words(table);
     uint8_t marks[GAR_KEY_ROWS];
+    uint8_t outside[GAR_KEY_ROWS];
     for (int64_t at = 0; at < count; at += GAR_KEY_ROWS) {
         const int64_t n = gar_min_i64(count - at, GAR_KEY_ROWS);
         if (table->rows == 0) {
@@ -655,7 +793,9 @@ void gar_join_table_find(const struct gar_join_table *table, struct gar_column *
             memset(out_start + at, 0, (size_t)n * sizeof *out_start);
             continue;
         }
-        if (table->is_word) {
+        if (table->packed != NULL) {
+            load_packed(table, columns, first + at, n, scratch, outside);
+        } else if (table->is_word) {
             gar_key_load_words(columns[0], first + at, n, scratch);
         } else {
             gar_key_encode(&table->layout, columns, first + at, n, scratch);
@@ -664,6 +804,9 @@ void gar_join_table_find(const struct gar_join_table *table, struct gar_column *
             find_in_array(table, scratch, n, out_start + at, out_count + at);
         } else {
             find_in_slots(table, scratch, stride, n, out_start + at, out_count + at);
+        }
+        for (int64_t i = 0; table->packed != NULL && i < n; i++) {
+            out_count[at + i] = outside[i] != 0 ? 0 : out_count[at + i];
         }
         if (mark_nulls(table, columns, first + at, n, marks)) {
             for (int64_t i = 0; i < n; i++) {

@@ -3,7 +3,8 @@
  *
  * Rows with one key lie together in a list of row numbers; when no key occurs twice, there is no list. Three forms:
  *   array  one integer key whose values lie close together: a cell for each value of the range
- *   words  one key of up to 8 bytes: open addressing, the key lies in the slot
+ *   words  one key of up to 8 bytes, or several whose ranges go into 8 bytes together: open addressing, the key lies in
+ *          the slot
  *   rows   any keys: open addressing by hash, key rows (kernels/hash_rows.h) are compared
  * Slots are divided into regions by the upper bits of the hash, so that tasks build them side by side.
  *

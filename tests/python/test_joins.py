@@ -266,3 +266,34 @@ def test_bad_arguments():
         df.join(df, on="k", strategy="sort_merge")
     with pytest.raises(TypeError):
         df.join(5, on="k")
+
+
+@pytest.mark.parametrize("wide", [1, 2**40, 2**62])
+@pytest.mark.parametrize("how", KINDS)
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_several_numbers_as_key(wide, how, data):
+    """Keys of small ranges share a word, keys of wide ones do not."""
+    pair = st.tuples(
+        st.one_of(st.none(), st.integers(-2, 2)), st.one_of(st.none(), st.sampled_from([-wide, 0, wide]))
+    )
+    tables = []
+    for name in ("a", "b"):
+        keys = data.draw(st.lists(pair, max_size=30))
+        tables.append(
+            pa.table(
+                {
+                    "k": pa.array([k for k, _ in keys], pa.int32()),
+                    "j": pa.array([j for _, j in keys], pa.int64()),
+                    name: pa.array(range(len(keys)), pa.int64()),
+                }
+            )
+        )
+    got = rows(gar.from_arrow(tables[0]).join(gar.from_arrow(tables[1]), on=["k", "j"], how=how))
+    sql = {"outer": "full", "semi": "semi", "anti": "anti"}.get(how, how)
+    columns = "l.*" if how in ("semi", "anti") else "coalesce(l.k, r.k), coalesce(l.j, r.j), a, b"
+    with duckdb.connect() as db:
+        db.register("l", tables[0])
+        db.register("r", tables[1])
+        want = db.sql(f"select {columns} from l {sql} join r on l.k = r.k and l.j = r.j").fetchall()
+    assert got == sorted(want, key=repr)
