@@ -21,7 +21,7 @@
 #include "os/test_point.h"
 #include "runtime/trace.h"
 
-enum { CALLERS = 4, ROUNDS = 60, ROWS = 20000, PLANS = 8 };
+enum { CALLERS = 4, ROUNDS = 60, ROWS = 20000, PLANS = 11 };
 
 /* A plan and the rows that it gives when nothing stops it; or the way in which it fails. */
 struct known_plan {
@@ -160,6 +160,28 @@ static struct gar_plan *limit(struct gar_plan *input, int64_t offset, int64_t co
     return plan;
 }
 
+static struct gar_plan *join(enum gar_join_kind kind, struct gar_plan *left, struct gar_plan *right,
+                             const char *left_key, const char *right_key, bool is_build_left)
+{
+    struct gar_expr *keys[2] = {col(left_key), col(right_key)};
+    const struct gar_join_spec spec = {
+        .kind = kind, .left_keys = &keys[0], .right_keys = &keys[1], .key_count = 1};
+    struct gar_plan *plan = NULL;
+    struct gar_plan *turned = NULL;
+    assert_int_equal(gar_plan_join(left, right, &spec, &plan, NULL), GAR_OK);
+    assert_int_equal(plan->kind, GAR_PLAN_JOIN); /* keys of two names */
+    struct gar_join_parts parts = gar_plan_join_parts(plan);
+    parts.is_build_left = is_build_left;
+    assert_int_equal(gar_plan_join_exact(plan->inputs[0], plan->inputs[1], &parts, &turned, NULL),
+                     GAR_OK);
+    gar_plan_unref(plan);
+    gar_plan_unref(left);
+    gar_plan_unref(right);
+    gar_expr_unref(keys[0]);
+    gar_expr_unref(keys[1]);
+    return turned;
+}
+
 static struct gar_plan *concat(struct gar_plan *a, struct gar_plan *b)
 {
     struct gar_plan *inputs[2] = {a, b};
@@ -182,6 +204,13 @@ static void make_plans(struct shared *shared)
         {limit(with_key(scan(INT64_C(1) << 40), 13), 3000, 200), 200, GAR_OK},
         {overflow(with_key(scan(ROWS), 4), ROWS - 700), 0, GAR_ERR_OVERFLOW},
         {group(overflow(with_key(scan(ROWS), 300), 9000)), 0, GAR_ERR_OVERFLOW},
+        /* Every left row has one partner, a thousand right rows have none. */
+        {join(GAR_JOIN_OUTER, with_key(scan(ROWS), 5000), scan(6000), "k", "i", false), ROWS + 1000,
+         GAR_OK},
+        {join(GAR_JOIN_OUTER, with_key(scan(ROWS), 5000), scan(6000), "k", "i", true), ROWS + 1000,
+         GAR_OK},
+        /* Six partners each: a batch gives several. */
+        {join(GAR_JOIN_INNER, scan(100), with_key(scan(600), 100), "i", "k", false), 600, GAR_OK},
     };
     memcpy(shared->plans, plans, sizeof plans);
 }
