@@ -5,6 +5,7 @@
 #define GAR_FUNCTION_H
 
 #include <gar/arrow_abi.h>
+#include <gar/resources.h>
 #include <gar/status.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,6 +59,25 @@ struct gar_user_function {
     void (*close)(void *context, void *state, bool is_regular);
     void (*release)(void *context); /* once, on any thread, must not block; may be NULL */
     void *context;
+};
+
+/* A function that a pool of worker processes performs (docs/actors.md). */
+struct gar_actor_function {
+    size_t struct_bytes;
+    const char *name;
+    const char *type;
+    int64_t batch_rows;    /* exact rows of each call but the last; 0: as they come */
+    int32_t count;         /* actors, each with the request's resources; 0: 1 */
+    bool takes_fewer;      /* as many of count as fit now are enough, at least one */
+    bool inherits_devices; /* they see this process's own devices */
+    bool is_spread;        /* fractions of devices are spread, not packed */
+    struct gar_resource_request request;
+    int32_t on_error; /* 0: the query fails; 1: bad rows are null; 2: the same, and the log tells */
+    int32_t max_retries;     /* of a batch after its first try */
+    const char *const *argv; /* the worker program and its arguments, NULL at the end */
+    const void *code;        /* handed to the worker's class; copied */
+    int64_t code_bytes;
+    const char *detail; /* for explain; may be NULL */
 };
 
 #ifdef __cplusplus

@@ -188,6 +188,11 @@ GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_is_in(struct gar_expr *ar
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_user_function(
     const struct gar_user_function *function, struct gar_expr *const *args, int64_t count,
     struct gar_expr **out, struct gar_error *err);
+/* The same, performed by worker processes; everything is copied. Resources of all such functions of a query are acquired
+ * together, before anything starts. Errors: GAR_ERR_VALUE. */
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_actor_function(
+    const struct gar_actor_function *function, struct gar_expr *const *args, int64_t count,
+    struct gar_expr **out, struct gar_error *err);
 /* A SQL expression; frame (may be NULL) resolves names. Errors: GAR_ERR_SYNTAX with err->position and a caret line. */
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_parse(const char *sql, int64_t bytes,
                                                              const struct gar_frame *frame,

@@ -434,6 +434,89 @@ static PyObject *user_function(PyObject *module, PyObject *given)
     return status < 0 ? raise_error(state, status, &err) : wrap_expression(state, expr);
 }
 
+static bool set_request(struct gar_state *state, struct gar_resource_request *request, double cpus,
+                        double gpus, long long memory, long long gpu_memory)
+{
+    struct gar_error err;
+    enum gar_status status = GAR_OK;
+    gar_resource_request_init(request);
+    if (cpus >= 0) {
+        status = gar_resource_request_set_cpus(request, cpus, &err);
+    }
+    if (status >= 0 && gpus >= 0) {
+        status = gar_resource_request_set_gpus(request, gpus, &err);
+    }
+    if (status >= 0 && memory >= 0) {
+        status = gar_resource_request_set_memory(request, memory, &err);
+    }
+    if (status >= 0 && gpu_memory >= 0) {
+        status = gar_resource_request_set_gpu_memory(request, gpu_memory, &err);
+    }
+    if (status < 0) {
+        (void)raise_error(state, status, &err);
+    }
+    return status >= 0;
+}
+
+/* actor_function(name, type, batch_rows, count, takes_fewer, cpus, gpus, memory, gpu_memory, on_error, retries, argv, code,
+ * detail, args); amounts that are not asked are -1. */
+static PyObject *actor_function(PyObject *module, PyObject *given)
+{
+    struct gar_state *state = module_state(module);
+    struct gar_actor_function f = {.struct_bytes = sizeof f};
+    long long batch_rows = 0;
+    long long memory = -1;
+    long long gpu_memory = -1;
+    double cpus = -1;
+    double gpus = -1;
+    int count = 1;
+    int takes_fewer = 0;
+    int on_error = 0;
+    int retries = 0;
+    const char *code = NULL;
+    Py_ssize_t code_bytes = 0;
+    PyObject *argv = NULL;
+    PyObject *list = NULL;
+    if (!parse_args(state, given, "ssLipddLLiiO!y#zO!:actor_function", &f.name, &f.type,
+                    &batch_rows, &count, &takes_fewer, &cpus, &gpus, &memory, &gpu_memory,
+                    &on_error, &retries, &PyList_Type, &argv, &code, &code_bytes, &f.detail,
+                    &PyList_Type, &list) ||
+        !set_request(state, &f.request, cpus, gpus, memory, gpu_memory)) {
+        return NULL;
+    }
+    int64_t arg_count = 0;
+    struct gar_expr **args = take_args(state, list, &arg_count);
+    const Py_ssize_t words = PyList_Size(argv);
+    const char **texts = args != NULL ? raw_calloc((size_t)words + 1, sizeof *texts) : NULL;
+    bool ok = texts != NULL;
+    for (Py_ssize_t i = 0; ok && i < words; i++) {
+        texts[i] = PyUnicode_AsUTF8AndSize(PyList_GetItem(argv, i), NULL);
+        ok = texts[i] != NULL;
+    }
+    PyObject *made = NULL;
+    if (ok) {
+        struct gar_expr *expr = NULL;
+        struct gar_error err;
+        f.batch_rows = batch_rows;
+        f.count = count;
+        f.takes_fewer = takes_fewer != 0;
+        f.on_error = on_error;
+        f.max_retries = retries;
+        f.argv = texts;
+        f.code = code;
+        f.code_bytes = code_bytes;
+        const enum gar_status status = gar_expr_actor_function(&f, args, arg_count, &expr, &err);
+        made = status < 0 ? raise_error(state, status, &err) : wrap_expression(state, expr);
+    } else if (PyErr_Occurred() == NULL) {
+        (void)PyErr_NoMemory();
+    }
+    raw_free(texts);
+    if (args != NULL) {
+        free_args(args, arg_count);
+    }
+    return made;
+}
+
 /* Name of the calling thread for ps and debuggers. */
 static PyObject *name_thread(PyObject *module, PyObject *name)
 {
@@ -450,6 +533,8 @@ static PyObject *name_thread(PyObject *module, PyObject *name)
 
 PyMethodDef user_function_functions[] = {
     {"user_function", user_function, METH_VARARGS, "An expression that calls a Python function."},
+    {"actor_function", actor_function, METH_VARARGS,
+     "An expression that worker processes compute."},
     {"name_thread", name_thread, METH_O, "Name the calling thread."},
     {NULL, NULL, 0, NULL},
 };

@@ -212,6 +212,23 @@ def user_function(
     open: Any,
     args: list[Any],
 ) -> Made: ...
+def actor_function(
+    name: str,
+    dtype: str,
+    batch_rows: int,
+    count: int,
+    takes_fewer: bool,
+    cpus: float,
+    gpus: float,
+    memory: int,
+    gpu_memory: int,
+    on_error: int,
+    retries: int,
+    argv: list[str],
+    code: bytes,
+    detail: str | None,
+    args: list[Any],
+) -> Made: ...
 def name_thread(name: str) -> None: ...
 def parse(sql: str, frame: Frame | None) -> Made: ...
 def registry() -> list[tuple[str, str | None, str, str, str, int, int, bool]]: ...

@@ -65,6 +65,10 @@ class Template:
         self.is_plain = not kwargs and all(is_column for is_column, _ in self._args)
         self.names = [expression.name() for expression in self.expressions]
 
+    def __getstate__(self) -> Any:
+        """For a worker process, which needs no expressions."""
+        return None, {"_args": self._args, "_kwargs": self._kwargs, "is_plain": self.is_plain, "names": self.names}
+
     def bound(self, function: Any) -> Any:
         """A function of the columns' values alone."""
         if self.is_plain:
@@ -138,7 +142,7 @@ class _Shared:
                     self._error = error
             if self._error is not None:
                 raise _failed(
-                    f"UDF '{self.owner.name}': the constructor failed: {_told(self._error)}"
+                    f"UDF '{self.owner.name}': the constructor failed: {told(self._error)}"
                 ) from self._error
             return self._made
 
@@ -165,6 +169,7 @@ class Spec:
         on_error: str,
         at_once: int,
         thread_safe: bool,
+        in_process: bool,
     ) -> None:
         self.name = name
         self.function = function
@@ -176,9 +181,16 @@ class Spec:
         self.on_error = on_error
         self.at_once = at_once
         self.thread_safe = thread_safe
+        self.in_process = in_process  # in worker processes
+
+    def for_process(self) -> Spec:
+        """What a worker does: the pool tries again and makes bad rows null."""
+        made = Spec(**vars(self))
+        made.retries, made.on_error = 0, "raise"
+        return made
 
 
-def _told(error: BaseException) -> str:
+def told(error: BaseException) -> str:
     """Type and text of an exception on one line."""
     try:
         text = " ".join(str(error).split())
@@ -281,7 +293,7 @@ class _Call:
             if row is None
             else f"row {self._first_row + row}"
         )
-        return _failed(f"UDF '{self._spec.name}' failed on {where}: {_told(error)} (inputs: {self._inputs()})")
+        return _failed(f"UDF '{self._spec.name}' failed on {where}: {told(error)} (inputs: {self._inputs()})")
 
     def _log(self, error: BaseException, row: int) -> None:
         if self._spec.on_error == "log":
@@ -290,7 +302,7 @@ class _Call:
                 "UDF '%s' failed on row %d, which is null now: %s\n%s",
                 self._spec.name,
                 self._first_row + row,
-                _told(error),
+                told(error),
                 "".join(traceback.format_exception(error)).rstrip(),
             )
 
@@ -509,6 +521,77 @@ class _Wrong(Exception):
     def __init__(self, error: _native.GarError) -> None:
         super().__init__(str(error))
         self.error = error
+
+
+# ---- in a worker process
+
+
+class _Columns:
+    """A batch as the worker has it."""
+
+    __slots__ = ("_columns", "_rows")
+
+    def __init__(self, columns: list[_native.Array], rows: int) -> None:
+        self._columns = columns
+        self._rows = rows
+
+    def fields(self) -> list[_native.Array]:
+        return self._columns
+
+    def field_lists(self) -> list[list[Any]]:
+        return [column.to_list() for column in self._columns]
+
+    def __len__(self) -> int:
+        return self._rows
+
+
+class ProcessActor:
+    """A user function in a worker process. Retries and bad rows are the pool's matter."""
+
+    def __init__(
+        self, spec: Spec, template: Template, dtype: str, name: str, index: int, count: int, *schemas: Any
+    ) -> None:
+        self._dtype = dtype
+        self._runner = Runner(spec, template, 0)
+        shared = self._runner._shared
+        if shared is not None:
+            try:
+                shared.get()
+            except _native.GarCallbackError as error:
+                raise error.__cause__ or error from None
+
+    def call(self, columns: list[_native.Array], rows: int) -> list[_native.Array]:
+        try:
+            array = self._runner(_Columns(columns, rows), 0, _never)
+        except _native.GarCallbackError as error:
+            raise error.__cause__ or error from None
+        if array.type_text() != self._dtype:
+            array = self._adapted(array)
+        return [array]
+
+    def _adapted(self, array: _native.Array) -> _native.Array:
+        from gar.series import Series
+
+        given, wanted = array.type_text(), self._dtype
+        numbers = ("int", "uint", "float")
+        is_close = given == "null" or (
+            given.startswith(numbers)
+            and wanted.startswith(numbers)
+            and (wanted.startswith("float") or not given.startswith("float"))
+        )
+        if not is_close and given.split("[")[0].split("(")[0] != wanted.split("[")[0].split("(")[0]:
+            raise _native.GarTypeError(
+                f"UDF '{self._runner._spec.name}' returned {given}, expected {wanted}; "
+                "convert the values, or declare the type they have"
+            )
+        return Series("result", array).cast(wanted)._array
+
+    def close(self) -> None:
+        self._runner.close()
+
+
+def _never() -> bool:
+    return False
 
 
 def _pause_of(error: BaseException, pause: float) -> float:

@@ -41,6 +41,7 @@ class _Options:
         "batch_size",
         "concurrency",
         "cpus",
+        "gpu_memory",
         "gpus",
         "memory",
         "on_error",
@@ -55,6 +56,7 @@ class _Options:
         *,
         cpus: Any = None,
         gpus: Any = None,
+        gpu_memory: Any = None,
         memory: Any = None,
         use_process: Any = None,
         max_concurrency: Any = None,
@@ -70,6 +72,7 @@ class _Options:
             raise _native.GarValueError(
                 f"{what}: gpus greater than 1 must be an integer, got {_checks.shown(gpus)}"
             )
+        self.gpu_memory = None if gpu_memory is None else _bytes(f"{what}: gpu_memory", gpu_memory)
         self.memory = None if memory is None else _checks.integer(f"{what}: memory", memory, 0)
         self.use_process = None if use_process is None else _checks.flag(f"{what}: use_process", use_process)
         self.concurrency = (
@@ -113,24 +116,23 @@ class _Options:
         """How many calls the CPUs asked for allow at once; 0: as many as there are threads."""
         return 0 if self.cpus is None or self.cpus <= 1 else max(1, int(_cpu_count() / self.cpus))
 
-    def refuse_process(self, what: str, is_async: bool, is_class: bool) -> None:
-        """Functions that have to run in worker processes are refused until there are any."""
-        why = None
-        if self.gpus > 0:
-            why = f"gpus={_number(self.gpus)}"
-        elif self.use_process:
-            why = "use_process=True"
-        elif is_class and self.concurrency is not None and not is_async:
-            why = f"max_concurrency={self.concurrency}"
-        if why is not None:
-            raise _native.GarUnsupportedError(
-                f"{what}: {why} asks for worker processes, which this version does not start yet; "
-                "without it the function runs in this process"
+    def in_process(self, what: str, is_async: bool, is_class: bool) -> bool:
+        """Does it run in worker processes?"""
+        asked = (
+            self.gpus > 0
+            or self.gpu_memory is not None
+            or bool(self.use_process)
+            or (is_class and self.concurrency is not None and not is_async)
+        )
+        if self.use_process is False and asked:
+            raise _native.GarValueError(
+                f"{what}: gpus, gpu_memory and max_concurrency of a class need worker processes; leave use_process out"
             )
-        if self.memory is not None:
+        if self.memory is not None and not asked:
             raise _native.GarUnsupportedError(
-                f"{what}: memory is booked for worker processes only; leave it out for a function of this process"
+                f"{what}: memory is booked for worker processes only; add use_process=True, or leave it out"
             )
+        return asked
 
 
 def _number(value: float) -> str:
@@ -145,6 +147,15 @@ def _amount(what: str, name: str, value: Any) -> float | None:
     if not value >= 0 or math.isinf(value):
         raise _native.GarValueError(f"{what}: {name} must be nonnegative, got {_checks.shown(value)}")
     return float(value)
+
+
+def _bytes(what: str, value: Any) -> int:
+    if isinstance(value, str):
+        from gar import ResourceRequest
+
+        made = _checks.foreign(ResourceRequest, gpu_memory=value).gpu_memory
+        return int(made)
+    return _checks.integer(what, value, 0)
 
 
 def _cpu_count() -> int:
@@ -221,6 +232,8 @@ def _expression(
 ) -> Expression:
     """The call as an expression."""
     template = _runner.Template(args, kwargs)
+    if spec.in_process:
+        return _actor_expression(spec, template, options, dtype)
     is_serial = spec.owner is not None and not options.thread_safe and not spec.is_async
     detail = []
     if is_serial:
@@ -241,6 +254,45 @@ def _expression(
     )
 
 
+def _actor_expression(
+    spec: _runner.Spec, template: _runner.Template, options: _Options, dtype: DataType
+) -> Expression:
+    """The call as an expression that worker processes compute."""
+    from gar import _worker
+
+    cloudpickle = _checks.package("cloudpickle", f"UDF '{spec.name}' in worker processes")
+    there = spec.for_process()
+    make = functools.partial(_runner.ProcessActor, there, template, str(dtype))
+    try:
+        code = cloudpickle.dumps(make)
+    except Exception as error:
+        raise _native.GarValueError(
+            f"UDF '{spec.name}' cannot be sent to worker processes: {_runner.told(error)}"
+        ) from error
+    count = options.concurrency or 1
+    detail = [f"{count} actor{'s' if count > 1 else ''}"]
+    for name, amount in (("CPUs", options.cpus), ("GPUs", options.gpus)):
+        if amount:
+            detail.append(f"{_number(amount)} {name} each")
+    return _native.actor_function(
+        spec.name,
+        str(dtype),
+        options.batch_size or 0,
+        count,
+        False,
+        -1.0 if options.cpus is None else options.cpus,
+        options.gpus if options.gpus > 0 else -1.0,
+        -1 if options.memory is None else options.memory,
+        -1 if options.gpu_memory is None else options.gpu_memory,
+        {"raise": 0, "null": 1, "log": 2}[options.on_error],
+        options.retries,
+        _worker.command(),
+        code,
+        ", ".join(detail),
+        template.expressions,
+    )
+
+
 def _spec(
     name: str, function: Any, options: _Options, is_batch: bool, owner: _runner.Owner | None = None
 ) -> _runner.Spec:
@@ -256,7 +308,9 @@ def _spec(
             f"{what}: max_concurrency is for async functions (rows at work at once) and classes; "
             "a plain function runs on as many threads as cpus= allows"
         )
-    options.refuse_process(what, is_async, owner is not None)
+    in_process = options.in_process(what, is_async, owner is not None)
+    if in_process and is_expanding:
+        raise _native.GarUnsupportedError(f"{what}: a generator runs in this process only")
     return _runner.Spec(
         name=name,
         function=function,
@@ -268,6 +322,7 @@ def _spec(
         on_error=options.on_error,
         at_once=options.concurrency or _runner.ASYNC_ROWS,
         thread_safe=options.thread_safe,
+        in_process=in_process,
     )
 
 
@@ -351,6 +406,7 @@ class _FuncDecorator:
         unnest: bool = False,
         cpus: float | None = None,
         gpus: float = 0,
+        gpu_memory: int | str | None = None,
         use_process: bool | None = None,
         max_concurrency: int | None = None,
         max_retries: int | None = None,
@@ -360,7 +416,8 @@ class _FuncDecorator:
         """A function of one row's values: plain, async, or a generator that gives several rows for one.
 
         return_dtype: the column's type, if the function has no type hint. cpus: CPUs that one call needs; fewer calls
-        run at once. max_concurrency: of an async function, rows at work at once (64). max_retries: tries of a row after
+        run at once. gpus, gpu_memory ("6GiB"): in a worker process that sees just these devices. use_process: in a worker
+        process, though it needs no device. max_concurrency: of an async function, rows at work at once (64). max_retries: tries of a row after
         its first, with growing pauses. on_error: "raise", "log" (null and a line in the log) or "ignore" (null).
         """
 
@@ -371,6 +428,7 @@ class _FuncDecorator:
                 what,
                 cpus=cpus,
                 gpus=gpus,
+                gpu_memory=gpu_memory,
                 use_process=use_process,
                 max_concurrency=max_concurrency,
                 max_retries=max_retries,
@@ -390,6 +448,7 @@ class _FuncDecorator:
         batch_size: int | None = None,
         cpus: float | None = None,
         gpus: float = 0,
+        gpu_memory: int | str | None = None,
         use_process: bool | None = None,
         max_concurrency: int | None = None,
         max_retries: int | None = None,
@@ -410,6 +469,7 @@ class _FuncDecorator:
                 what,
                 cpus=cpus,
                 gpus=gpus,
+                gpu_memory=gpu_memory,
                 use_process=use_process,
                 max_concurrency=max_concurrency,
                 max_retries=max_retries,
@@ -576,6 +636,7 @@ def cls(
     *,
     cpus: float | None = None,
     gpus: float = 0,
+    gpu_memory: int | str | None = None,
     use_process: bool | None = None,
     max_concurrency: int | None = None,
     max_retries: int | None = None,
@@ -587,7 +648,9 @@ def cls(
     """A class whose methods work over columns and share what its constructor made.
 
     One object for each query, constructed once, when the first rows come; its close(), where it has one, is called at the
-    query's end. Its calls run one after the other unless thread_safe=True. Options are those of gar.func.
+    query's end. Its calls run one after the other unless thread_safe=True. With max_concurrency=n, gpus or gpu_memory it
+    is constructed once in each of n (or one) worker processes instead, each with its own devices. Options are those of
+    gar.func.
     """
 
     def make(wrapped: Any) -> UserClass:
@@ -598,6 +661,7 @@ def cls(
             f"class '{name}'",
             cpus=cpus,
             gpus=gpus,
+            gpu_memory=gpu_memory,
             use_process=use_process,
             max_concurrency=max_concurrency,
             max_retries=max_retries,

@@ -237,6 +237,33 @@ enum gar_status gar_expr_user_function(const struct gar_user_function *function,
     return status;
 }
 
+enum gar_status gar_expr_actor_function(const struct gar_actor_function *function,
+                                        struct gar_expr *const *args, int64_t count,
+                                        struct gar_expr **out, struct gar_error *err)
+{
+    struct gar_actor_function full = {.struct_bytes = sizeof full};
+    gar_resource_request_init(&full.request);
+    gar_options_take(&full, sizeof full, function);
+    struct gar_udf_options options = {.name = full.name,
+                                      .batch_rows = full.batch_rows,
+                                      .detail = full.detail,
+                                      .kind = &gar_udf_in_actors,
+                                      .release = gar_actor_spec_free};
+    struct gar_actor_spec *spec = NULL;
+    struct gar_udf *udf = NULL;
+    GAR_TRY(parse_type(full.type, &options.type, err));
+    GAR_TRY(gar_actor_spec_new(&full, &spec, err));
+    options.context = spec;
+    enum gar_status status = gar_udf_new(&options, &udf, err);
+    if (status != GAR_OK) {
+        gar_actor_spec_free(spec);
+        return status;
+    }
+    status = gar_expr_new_udf(udf, args, count, out, err);
+    gar_udf_unref(udf);
+    return status;
+}
+
 enum gar_status gar_expr_parse(const char *sql, int64_t bytes, const struct gar_frame *frame,
                                struct gar_expr **out, struct gar_error *err)
 {

@@ -182,55 +182,61 @@ static void release_results(struct gar_user_call *call)
     }
 }
 
-/* The arguments of a piece as an Arrow array. */
-static enum gar_status export_args(const struct gar_performer *performer,
-                                   const struct gar_batch *piece, struct ArrowArray *out,
-                                   struct gar_error *err)
+enum gar_status gar_performer_args(const struct gar_performer_options *options,
+                                   struct gar_schema *args, const struct gar_batch *input,
+                                   struct gar_batch **out, struct gar_error *err)
 {
-    const int64_t kept = performer->options.kept;
-    const int64_t count = performer->args->count;
+    const int64_t count = args->count;
     struct gar_column **columns =
         (struct gar_column **)gar_calloc(gar_max_i64(count, 1), (int64_t)sizeof *columns);
     if (columns == NULL) {
         return gar_error_nomem(err, count * 8);
     }
     for (int64_t i = 0; i < count; i++) {
-        columns[i] = gar_column_ref(piece->columns[kept + i]);
+        columns[i] = gar_column_ref(input->columns[options->kept + i]);
     }
-    struct gar_batch *batch = NULL;
-    enum gar_status status = gar_batch_new(performer->args, columns, piece->rows, &batch, err);
+    const enum gar_status status = gar_batch_new(args, columns, input->rows, out, err);
     for (int64_t i = 0; i < count && status < 0; i++) {
         gar_column_unref(columns[i]);
     }
     gar_free(columns);
-    GAR_TRY(status);
-    status = gar_batch_export(batch, GAR_TEXT_LARGE_OFFSETS, performer->options.memory, out, err);
+    return status;
+}
+
+/* The arguments of a piece as an Arrow array. */
+static enum gar_status export_args(const struct gar_performer *performer,
+                                   const struct gar_batch *piece, struct ArrowArray *out,
+                                   struct gar_error *err)
+{
+    struct gar_batch *batch = NULL;
+    GAR_TRY(gar_performer_args(&performer->options, performer->args, piece, &batch, err));
+    const enum gar_status status =
+        gar_batch_export(batch, GAR_TEXT_LARGE_OFFSETS, performer->options.memory, out, err);
     gar_batch_unref(batch);
     return status;
 }
 
-/* Kept columns of the piece beside the result (moved). rows: of the piece for each row, or NULL. */
-static enum gar_status put_together(const struct gar_performer *performer,
-                                    const struct gar_batch *piece, struct gar_column *result,
-                                    const int64_t *rows, struct gar_batch **out,
-                                    struct gar_error *err)
+enum gar_status gar_performer_output(const struct gar_performer_options *options,
+                                     const struct gar_batch *input, struct gar_column *result,
+                                     const int64_t *rows, struct gar_batch **out,
+                                     struct gar_error *err)
 {
-    const int64_t kept = performer->options.kept;
+    const int64_t kept = options->kept;
     const int64_t length = result->length;
     struct gar_column **columns =
         (struct gar_column **)gar_calloc(kept + 1, (int64_t)sizeof *columns);
     enum gar_status status = columns != NULL ? GAR_OK : gar_error_nomem(err, (kept + 1) * 8);
     for (int64_t i = 0; i < kept && status >= 0; i++) {
         if (rows == NULL) {
-            columns[i] = gar_column_ref(piece->columns[i]);
+            columns[i] = gar_column_ref(input->columns[i]);
         } else {
-            status = gar_column_gather_i64(piece->columns[i], rows, length,
-                                           performer->options.memory, &columns[i], err);
+            status = gar_column_gather_i64(input->columns[i], rows, length, options->memory,
+                                           &columns[i], err);
         }
     }
     if (status >= 0) {
         columns[kept] = result;
-        status = gar_batch_new(performer->options.output, columns, length, out, err);
+        status = gar_batch_new(options->output, columns, length, out, err);
         columns[kept] = NULL;
     }
     if (status < 0) {
@@ -240,6 +246,22 @@ static enum gar_status put_together(const struct gar_performer *performer,
         gar_column_unref(result);
     }
     gar_free(columns);
+    return status;
+}
+
+enum gar_status gar_performer_join(const struct gar_performer_options *options,
+                                   const struct gar_udf_work *work, struct gar_batch **out,
+                                   struct gar_error *err)
+{
+    struct gar_batch *joined = NULL;
+    if (work->part_count == 1) {
+        joined = gar_batch_ref(work->parts[0]);
+    } else {
+        GAR_TRY(gar_batch_concat(options->input, work->parts, work->part_count, options->memory,
+                                 &joined, err));
+    }
+    const enum gar_status status = gar_batch_gather(joined, options->memory, out, err);
+    gar_batch_unref(joined);
     return status;
 }
 
@@ -268,7 +290,7 @@ static enum gar_status take_result(const struct gar_performer *performer,
     }
     status = adapt(performer, column, &result, err);
     if (status >= 0) {
-        status = put_together(performer, piece, result, rows, out, err);
+        status = gar_performer_output(&performer->options, piece, result, rows, out, err);
     }
     gar_free(rows);
     return status;
@@ -334,16 +356,8 @@ static enum gar_status run_task(void *context, int32_t worker, struct gar_error 
     struct gar_udf_work *work = task->work;
     GAR_CANCEL_CHECK(performer->options.query->cancel, err);
     const int64_t begin_ns = gar_clock_ns();
-    struct gar_batch *joined = NULL;
     struct gar_batch *whole = NULL;
-    if (work->part_count == 1) {
-        joined = gar_batch_ref(work->parts[0]);
-    } else {
-        GAR_TRY(gar_batch_concat(performer->options.input, work->parts, work->part_count,
-                                 performer->options.memory, &joined, err));
-    }
-    enum gar_status status = gar_batch_gather(joined, performer->options.memory, &whole, err);
-    gar_batch_unref(joined);
+    enum gar_status status = gar_performer_join(&performer->options, work, &whole, err);
     if (status >= 0) {
         status = call_pieces(performer, whole, work->first_row, &work->output, err);
     }
@@ -480,6 +494,7 @@ static int32_t width_here(const struct gar_performer *performer)
 }
 
 const struct gar_udf_kind gar_udf_in_process = {.name = "in this process",
+                                                .is_grouping = true,
                                                 .open = open_here,
                                                 .width = width_here,
                                                 .submit = submit_here,

@@ -8,6 +8,7 @@
 
 #include <gar/function.h>
 
+#include "actors/policy.h"
 #include "arrow/batch.h"
 #include "expr/udf.h"
 
@@ -39,9 +40,14 @@ struct gar_performer_options {
 
 struct gar_udf_kind {
     const char *name; /* "in this process" */
+    bool is_grouping; /* a work may have several calls */
     /* On the thread that starts the query. */
     enum gar_status (*open)(const struct gar_performer_options *options, struct gar_performer **out,
                             struct gar_error *err);
+    /* role: the query runs. May be NULL. */
+    enum gar_status (*start)(struct gar_performer *performer, struct gar_error *err);
+    /* role: nobody wants results any more. May be NULL. */
+    void (*stop)(struct gar_performer *performer);
     /* How many works it likes to have at once. */
     int32_t (*width)(const struct gar_performer *performer);
     enum gar_status (*submit)(struct gar_performer *performer, int32_t op,
@@ -54,5 +60,41 @@ struct gar_udf_kind {
 
 /* Functions of this process, on the Python pool; the udf's context is a struct gar_user_function of the kind's own. */
 extern const struct gar_udf_kind gar_udf_in_process;
+
+/* Functions that a pool of actors performs; the udf's context is this. */
+struct gar_actor_spec {
+    int32_t count;
+    bool takes_fewer;
+    bool inherits_devices;
+    bool is_spread;
+    struct gar_resource_request request;
+    struct gar_actor_policy policy;
+    char **argv; /* owned, ends with NULL */
+    void *code;  /* owned */
+    int64_t code_bytes;
+};
+GAR_MUST_USE enum gar_status gar_actor_spec_new(const struct gar_actor_function *function,
+                                                struct gar_actor_spec **out, struct gar_error *err);
+void gar_actor_spec_free(void *spec);
+extern const struct gar_udf_kind gar_udf_in_actors;
+
+/* After lowering, on the thread that starts the query: acquire what all pools need, or wait for it. Errors: what can
+ * never be. */
+GAR_MUST_USE enum gar_status gar_query_acquire(struct gar_query *query, struct gar_error *err);
+
+/* Kept columns of a batch beside the result (moved, also on failure). rows: of the batch for each row, or NULL. */
+GAR_MUST_USE enum gar_status gar_performer_output(const struct gar_performer_options *options,
+                                                  const struct gar_batch *input,
+                                                  struct gar_column *result, const int64_t *rows,
+                                                  struct gar_batch **out, struct gar_error *err);
+/* The arguments of a batch as a batch of `args`. */
+GAR_MUST_USE enum gar_status gar_performer_args(const struct gar_performer_options *options,
+                                                struct gar_schema *args,
+                                                const struct gar_batch *input,
+                                                struct gar_batch **out, struct gar_error *err);
+/* The parts of a work as one gathered batch; compute. */
+GAR_MUST_USE enum gar_status gar_performer_join(const struct gar_performer_options *options,
+                                                const struct gar_udf_work *work,
+                                                struct gar_batch **out, struct gar_error *err);
 
 #endif

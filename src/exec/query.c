@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "exec/exec.h"
 #include "exec/exec_priv.h"
+#include "exec/performer.h"
 
 enum {
     INLINE_ROWS = 50000,
@@ -384,6 +385,7 @@ static enum gar_status start_query(struct gar_query *query, const struct gar_pla
         query->workers = gar_pool_workers(gar_runtime_compute(query->runtime));
     }
     GAR_TRY(gar_query_lower(query, plan, false, err));
+    GAR_TRY(gar_query_acquire(query, err));
     query->current = query->first;
     return query->is_inline
                ? start_inline(query, out, err)

@@ -35,7 +35,7 @@ SPAN_BYTES_MIN = 64 * 1024
 SPAN_NODE_BYTES = 48
 
 # Threads of the engine's pools start on first use and stay; they are bounded, not compared.
-POOL_NAMES = ("Compute-Thread", "IO-Thread", "Query-Loop", "Python-Thread", "Python-Async")
+POOL_NAMES = ("Compute-Thread", "IO-Thread", "Query-Loop", "Python-Thread", "Python-Async", "Actor-Spawn")
 # Libraries that tests compare with start threads and open descriptors of their own.
 FOREIGN = ("pyarrow", "duckdb", "polars", "pandas")
 FOREIGN_THREADS = ("jemalloc", "tokio", "polars", "rayon", "mimalloc")

@@ -712,8 +712,6 @@ def test_options_are_checked():
         with pytest.raises(ValueError, match=text):
             gar.func(function, **options)
     for options, text in (
-        ({"gpus": 1}, "worker processes"),
-        ({"use_process": True}, "worker processes"),
         ({"ray_options": {}}, "Ray"),
         ({"unnest": True}, "struct"),
     ):

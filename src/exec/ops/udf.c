@@ -202,6 +202,9 @@ static void adapt_size(struct udf_stage *stage, const struct gar_udf_work *work)
         }
         return;
     }
+    if (!stage->udf->kind->is_grouping) {
+        return;
+    }
     if (work->took_ns < WORK_NS) {
         stage->calls = gar_min_i64(2 * stage->calls, gar_max_i64(WORK_ROWS_MAX / batch_rows, 1));
     } else if (work->took_ns > 4 * (int64_t)WORK_NS) {
@@ -217,14 +220,23 @@ static void work_is_done(struct gar_udf_work *base, enum gar_status status)
     stage->running--;
     release_parts(base);
     if (status < 0) {
-        stage->is_stopped = true; /* the query has failed */
-        return;
+        return; /* the query has failed, or fails */
     }
     adapt_size(stage, base);
     go_on(stage);
 }
 
 /* ---- as a sink ---- */
+
+static enum gar_status udf_start(struct gar_sink *sink, struct gar_query *query, int32_t workers,
+                                 struct gar_error *err)
+{
+    (void)query;
+    (void)workers;
+    struct udf_stage *stage = (struct udf_stage *)sink;
+    return stage->udf->kind->start != NULL ? stage->udf->kind->start(stage->performer, err)
+                                           : GAR_OK;
+}
 
 static enum gar_status udf_deliver(struct gar_sink *sink, struct gar_query *query,
                                    struct gar_batch *batch, struct gar_error *err)
@@ -357,7 +369,12 @@ static void udf_unit_free(struct gar_source *source, struct gar_source_unit *uni
 
 static void udf_stop(struct gar_source *source)
 {
-    stage_of(source)->is_stopped = true;
+    struct udf_stage *stage = stage_of(source);
+    const bool is_first = !stage->is_stopped || stage->performer == NULL;
+    stage->is_stopped = true;
+    if (is_first && stage->performer != NULL && stage->udf->kind->stop != NULL) {
+        stage->udf->kind->stop(stage->performer);
+    }
 }
 
 static void source_explain(const struct gar_source *source, struct gar_strbuf *out)
@@ -424,8 +441,11 @@ enum gar_status gar_udf_stage_new(struct gar_query *query, const struct gar_plan
                                   struct gar_schema *input, bool is_dry, struct gar_sink **out_sink,
                                   struct gar_source **out_source, struct gar_error *err)
 {
-    static const struct gar_sink_vtable sink = {
-        .name = "udf", .deliver = udf_deliver, .stage = udf_stage_end, .explain = udf_explain};
+    static const struct gar_sink_vtable sink = {.name = "udf",
+                                                .start = udf_start,
+                                                .deliver = udf_deliver,
+                                                .stage = udf_stage_end,
+                                                .explain = udf_explain};
     static const struct gar_source_vtable source = {.name = "udf results",
                                                     .next = udf_next,
                                                     .decode = udf_decode,

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""User functions in worker processes: placement, failures, retries, stopping; nothing is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import gar
+from gar import col
+from gar.exceptions import GarCallbackError, GarError
+
+pytest.importorskip("cloudpickle")
+HANG_S = 60
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _spawner():
+    """What the first pool of a process starts stays: it is there before the census of the first test."""
+    first = gar.func(lambda a: a, return_dtype="int64", use_process=True)
+    gar.from_pydict({"a": [1]}).select(first(col("a"))).collect()
+
+
+def numbers(count=100):
+    return gar.range(0, count).select(col(gar.range(0, 1).column_names[0]).alias("a"))
+
+
+def values(frame, name="a"):
+    return frame.to_pydict()[name]
+
+
+def model(**options):
+    @gar.cls(**options)
+    class Model:
+        def __init__(self, by=10):
+            self.by = by
+            self.calls = 0
+
+        def add(self, a: int) -> int:
+            return a + self.by
+
+        @gar.method.batch(return_dtype="string", batch_size=10)
+        def who(self, a):
+            self.calls += 1
+            return [f"{os.getpid()} {len(a)} {os.environ.get('CUDA_VISIBLE_DEVICES')}"] * len(a)
+
+        @gar.method.batch(return_dtype="int64", batch_size=10)
+        def check(self, a):
+            if 37 in a.to_pylist():
+                raise ValueError("thirty-seven")
+            return a
+
+        @gar.method.batch(return_dtype="int64", batch_size=10)
+        def leave(self, a):
+            if 37 in a.to_pylist():
+                os._exit(7)
+            return a
+
+        @gar.method.batch(return_dtype="int64", batch_size=1)
+        def slow(self, a):
+            time.sleep(0.02)
+            return a
+
+        @gar.method.batch(return_dtype="int64", batch_size=10)
+        def short(self, a):
+            return a.to_pylist()[1:]
+
+    return Model
+
+
+def test_a_pool_of_processes():
+    made = model(max_concurrency=2)(by=5)
+    frame = numbers(1000)
+    assert values(frame.select(made.add(col("a")))) == [a + 5 for a in range(1000)]
+    told = values(frame.select("a", made.who(col("a")).alias("w")), "w")
+    assert {line.split()[1] for line in told} == {"10"}
+    assert str(os.getpid()) not in {line.split()[0] for line in told}
+    assert made.add(1) == 6
+
+
+def test_a_function_in_a_process():
+    @gar.func(use_process=True)
+    def where(a: int) -> int:
+        return os.getpid()
+
+    assert os.getpid() not in values(numbers(3).select(where(col("a"))))
+    text = gar.from_pydict({"s": ["a", None, "longer than twelve bytes"], "b": [b"\x00", b"", None]})
+
+    @gar.func(use_process=True)
+    def join(s: str | None, b: bytes | None) -> str:
+        return f"{s}{b!r}"
+
+    assert values(text.select(join(col("s"), col("b")).alias("r")), "r") == [
+        "ab'\\x00'",
+        "Noneb''",
+        "longer than twelve bytesNone",
+    ]
+
+
+def test_devices_are_placed():
+    code = """
+import os, gar
+from gar import col
+@gar.cls(gpus=2, max_concurrency=2)
+class Model:
+    seen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    @gar.method.batch(return_dtype="string", batch_size=1)
+    def devices(self, a):
+        import time
+        time.sleep(0.05)
+        return [os.environ["CUDA_VISIBLE_DEVICES"]] * len(a)
+frame = gar.range(0, 40)
+made = set(frame.select(Model().devices(col(frame.column_names[0])).alias("d")).to_pydict()["d"])
+assert made == {"3,4", "5,6"}, made
+@gar.func(gpus=0.5)
+def half(a: int) -> str:
+    return os.environ["CUDA_VISIBLE_DEVICES"]
+assert set(frame.select(half(col(frame.column_names[0])).alias("d")).to_pydict()["d"]) == {"3"}
+@gar.func(use_process=True)
+def none(a: int) -> str:
+    return os.environ["CUDA_VISIBLE_DEVICES"]
+assert set(frame.select(none(col(frame.column_names[0])).alias("d")).to_pydict()["d"]) == {""}
+try:
+    many = gar.func(lambda a: a, return_dtype="int64", gpus=8)
+    frame.select(many(col(frame.column_names[0]))).collect()
+except gar.GarError as error:
+    assert "Requested 8 GPUs but found only 4 available" in str(error), error
+else:
+    raise AssertionError("eight devices of four")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "3,4,5,6"},
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_failures_in_processes():
+    made = model(max_concurrency=1)()
+    frame = numbers(100)
+    with pytest.raises(GarCallbackError, match="UDF 'Model.check' failed in rows 30 to 39: ValueError: thirty-seven"):
+        frame.select(made.check(col("a"))).collect()
+    with pytest.raises(GarError, match="Model.leave.*exited with code 7"):
+        frame.select(made.leave(col("a"))).collect()
+    with pytest.raises(GarError, match="returned 9 values, expected 10"):
+        frame.select(made.short(col("a"))).collect()
+
+    @gar.cls(use_process=True)
+    class Broken:
+        def __init__(self):
+            raise OSError("no model")
+
+        def run(self, a: int) -> int:
+            return a
+
+    with pytest.raises(GarError, match="OSError: no model"):
+        frame.select(Broken().run(col("a"))).collect()
+    assert values(frame.select(made.add(col("a")))) == [a + 10 for a in range(100)]
+
+
+def test_bad_rows_become_null_in_processes():
+    made = model(max_concurrency=1, on_error="ignore")()
+    expected = [None if a == 37 else a for a in range(100)]
+    assert values(numbers(100).select(made.check(col("a")))) == expected
+
+
+def test_stopping_processes():
+    made = model(max_concurrency=2)()
+    frame = numbers(10_000).select(made.slow(col("a")))
+    assert values(frame.limit(3)) == [0, 1, 2]
+    with pytest.raises(TimeoutError):
+        frame.collect(timeout=1)
+    timer = threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        frame.collect()
+    timer.join()
+    rows = iter(frame)
+    next(rows)
+    del rows
+    assert values(numbers(3).select(made.add(col("a")))) == [10, 11, 12]
+
+
+def test_functions_here_and_there_in_one_query():
+    made = model(max_concurrency=1)()
+    plus = gar.func(lambda a: a + 1, return_dtype="int64")
+    frame = numbers(500).select(plus(made.add(plus(col("a")))))
+    assert values(frame) == [a + 12 for a in range(500)]
+
+
+def test_options_of_processes():
+    with pytest.raises(ValueError, match="leave use_process out"):
+        gar.func(lambda a: a, return_dtype="int64", gpus=1, use_process=False)
+    unsendable = threading.Lock()
+    with pytest.raises(ValueError, match="cannot be sent to worker processes"):
+        gar.func(lambda a: unsendable, return_dtype="int64", use_process=True)(col("a"))
