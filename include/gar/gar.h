@@ -391,7 +391,12 @@ GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_schema(const struct gar_
 /* Rows if they are known without running (collected frames, plain Parquet), else -1. */
 GAR_EXPERIMENTAL int64_t gar_frame_known_rows(const struct gar_frame *frame);
 
-enum gar_plan_stage { GAR_STAGE_LOGICAL, GAR_STAGE_OPTIMIZED, GAR_STAGE_PHYSICAL };
+enum gar_plan_stage {
+    GAR_STAGE_LOGICAL,
+    GAR_STAGE_OPTIMIZED,
+    GAR_STAGE_PHYSICAL,
+    GAR_STAGE_RESOURCES /* user functions: pools, actors, devices, batches, as they would be placed now */
+};
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_explain(const struct gar_frame *frame,
                                                                 enum gar_plan_stage stage,
                                                                 char **out, struct gar_error *err);

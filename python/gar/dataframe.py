@@ -639,8 +639,11 @@ class DataFrame:
         file: Any = None,
         analyze: bool = False,
         timeout: float | None = None,
+        resources: bool = False,
     ) -> None:
         """Print the logical plan; with show_all also the optimized and the physical one.
+
+        resources: print which user functions run where, on which devices and in which batches, before anything starts.
 
         analyze: run the query, throw its rows away, and print the physical plan with the rows, bytes, time and
         memory of each operator.
@@ -652,13 +655,16 @@ class DataFrame:
         _checks.flag("simple", simple)
         titles = ("Logical plan", "Optimized plan", "Physical plan")
         parts = []
-        for stage in (0, 1, 2) if show_all else () if analyze else (0,):
+        resources = _checks.flag("resources", resources)
+        for stage in (0, 1, 2) if show_all else () if analyze or resources else (0,):
             parts.append(f"== {titles[stage]} ==\n\n{self._frame.explain(stage).rstrip()}\n")
         if analyze:
             numbers = _native.explain_analyze(self._frame, _milliseconds(timeout)).rstrip()
             parts.append(f"== Physical plan, run ==\n\n{numbers}\n")
+        if resources:
+            parts.append(f"== Resources ==\n\n{self._frame.explain(3).rstrip()}\n")
         text = "\n".join(parts)
-        if not show_all and not analyze:
+        if not show_all and not analyze and not resources:
             text += "\nexplain(show_all=True) shows the optimized and physical plans too.\n"
         print(text, file=file)
 

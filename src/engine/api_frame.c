@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "engine/session_priv.h"
 #include "exec/exec.h"
+#include "exec/performer.h"
 #include "optimize/optimize.h"
 #include "os/clock.h"
 #include "sources/sources.h"
@@ -521,6 +522,8 @@ enum gar_status gar_frame_explain(const struct gar_frame *frame, enum gar_plan_s
         if (fired.size > 0) {
             gar_strbuf_printf(&text, "rules: %s\n", gar_strbuf_text(&fired));
         }
+    } else if (status == GAR_OK && stage == GAR_STAGE_RESOURCES) {
+        status = gar_exec_explain_resources(optimized, &text, err);
     } else if (status == GAR_OK) {
         status = gar_engine_explain_physical(frame, optimized, &text, err);
     }

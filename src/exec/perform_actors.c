@@ -493,6 +493,15 @@ static void on_granted(struct gar_ledger_ticket *ticket, enum gar_status status)
     (void)gar_loop_post(loop, &group->granted);
 }
 
+static struct gar_ledger_want want_of(const struct gar_actor_spec *spec, const char *name)
+{
+    return (struct gar_ledger_want){.request = spec->request,
+                                    .count = spec->count,
+                                    .count_min = spec->takes_fewer ? 1 : 0,
+                                    .strategy = spec->is_spread ? GAR_GPU_SPREAD : GAR_GPU_PACK,
+                                    .holder = name};
+}
+
 enum gar_status gar_query_acquire(struct gar_query *query, struct gar_error *err)
 {
     struct gar_actor_group *group = query->actors;
@@ -509,12 +518,7 @@ enum gar_status gar_query_acquire(struct gar_query *query, struct gar_error *err
     }
     int64_t i = 0;
     for (const struct gar_performer *p = group->first; p != NULL; p = p->next, i++) {
-        wants[i] =
-            (struct gar_ledger_want){.request = p->spec->request,
-                                     .count = p->spec->count,
-                                     .count_min = p->spec->takes_fewer ? 1 : 0,
-                                     .strategy = p->spec->is_spread ? GAR_GPU_SPREAD : GAR_GPU_PACK,
-                                     .holder = p->options.udf->name};
+        wants[i] = want_of(p->spec, p->options.udf->name);
     }
     group->ticket.on_done = on_granted;
     group->ticket.context = group;
@@ -530,6 +534,130 @@ enum gar_status gar_query_acquire(struct gar_query *query, struct gar_error *err
     group->is_pending = false;
     query->in_flight--;
     return status < 0 ? status : make_pools(group, err);
+}
+
+/* ---- explain ---------------------------------------------------------------------------------------------------------- */
+
+static const struct gar_actor_spec *spec_of(const struct gar_plan *plan)
+{
+    return plan->kind == GAR_PLAN_UDF && plan->udf->kind == &gar_udf_in_actors
+               ? (const struct gar_actor_spec *)plan->udf->context
+               : NULL;
+}
+
+static int64_t count_pools(const struct gar_plan *plan)
+{
+    int64_t count = spec_of(plan) != NULL ? 1 : 0;
+    for (int64_t i = 0; i < plan->input_count; i++) {
+        count += count_pools(plan->inputs[i]);
+    }
+    return count;
+}
+
+/* Inputs first, as the functions are printed. */
+static void list_wants(const struct gar_plan *plan, struct gar_ledger_want *wants, int64_t *count)
+{
+    for (int64_t i = 0; i < plan->input_count; i++) {
+        list_wants(plan->inputs[i], wants, count);
+    }
+    const struct gar_actor_spec *spec = spec_of(plan);
+    if (spec != NULL) {
+        wants[(*count)++] = want_of(spec, plan->udf->name);
+    }
+}
+
+struct listing {
+    struct gar_ledger *ledger;
+    const struct gar_ledger_want *wants;
+    const struct gar_placement *placement; /* NULL: it would wait, or cannot be */
+    int64_t pool;
+    struct gar_strbuf *out;
+};
+
+static void print_actors(const struct listing *listing, const struct gar_ledger_want *want)
+{
+    const struct gar_device_list *devices = gar_ledger_devices(listing->ledger);
+    const int64_t each = gar_request_device_count(&want->request);
+    for (int64_t a = 0;
+         listing->placement != NULL && each > 0 && a < listing->placement->counts[listing->pool];
+         a++) {
+        const int32_t *taken =
+            gar_placement_devices(listing->placement, listing->wants, listing->pool, a);
+        gar_strbuf_printf(listing->out, "  actor %lld: device ", (long long)a);
+        for (int64_t d = 0; d < each; d++) {
+            gar_strbuf_printf(listing->out, "%s%s", d == 0 ? "" : ",",
+                              devices->devices[taken[d]].name);
+        }
+        gar_strbuf_append(listing->out, "\n");
+    }
+}
+
+static void print_functions(const struct gar_plan *plan, struct listing *listing)
+{
+    for (int64_t i = 0; i < plan->input_count; i++) {
+        print_functions(plan->inputs[i], listing);
+    }
+    if (plan->kind != GAR_PLAN_UDF) {
+        return;
+    }
+    struct gar_strbuf *out = listing->out;
+    const struct gar_actor_spec *spec = spec_of(plan);
+    gar_strbuf_printf(out, "%s: %s", plan->udf->name, plan->udf->kind->name);
+    if (spec != NULL) {
+        char text[128];
+        gar_strbuf_printf(out, ", %d actor%s, each asks for %s", (int)spec->count,
+                          spec->count == 1 ? "" : "s",
+                          gar_resource_request_text(&spec->request, text, (int64_t)sizeof text));
+    } else if (plan->udf->max_calls > 0) {
+        gar_strbuf_printf(out, ", %d call%s at once", (int)plan->udf->max_calls,
+                          plan->udf->max_calls == 1 ? "" : "s");
+    }
+    if (plan->udf->batch_rows > 0) {
+        gar_strbuf_printf(out, ", batches of %lld rows", (long long)plan->udf->batch_rows);
+    }
+    gar_strbuf_append(out, "\n");
+    if (spec != NULL) {
+        print_actors(listing, &listing->wants[listing->pool]);
+        listing->pool++;
+    }
+}
+
+enum gar_status gar_exec_explain_resources(const struct gar_plan *plan, struct gar_strbuf *out,
+                                           struct gar_error *err)
+{
+    if (!gar_plan_runs_udf(plan)) {
+        gar_strbuf_append(out, "no user functions: nothing is booked\n");
+        return GAR_OK;
+    }
+    const int64_t pools = count_pools(plan);
+    struct gar_ledger *ledger = gar_ledger_process(err);
+    struct gar_ledger_want *wants =
+        (struct gar_ledger_want *)gar_calloc(pools + 1, (int64_t)sizeof *wants);
+    if (ledger == NULL || wants == NULL) {
+        gar_free(wants);
+        return ledger == NULL ? GAR_ERR_NOMEM
+                              : gar_error_nomem(err, pools * (int64_t)sizeof *wants);
+    }
+    int64_t count = 0;
+    struct gar_placement placement = {.counts = NULL};
+    struct gar_error why = GAR_ERROR_INIT;
+    list_wants(plan, wants, &count);
+    const enum gar_status seated =
+        count > 0 ? gar_ledger_preview(ledger, wants, count, false, &placement, &why) : GAR_OK;
+    const bool is_placed = seated == GAR_OK && count > 0;
+    struct listing listing = {
+        .ledger = ledger, .wants = wants, .placement = is_placed ? &placement : NULL, .out = out};
+    print_functions(plan, &listing);
+    if (seated == GAR_PENDING) {
+        gar_strbuf_append(out, "others hold what is asked: the query would wait for it\n");
+    } else if (seated < 0) {
+        gar_strbuf_printf(out, "it cannot run: %s\n", why.message);
+    }
+    if (is_placed) {
+        gar_placement_destroy(&placement);
+    }
+    gar_free(wants);
+    return GAR_OK;
 }
 
 const struct gar_udf_kind gar_udf_in_actors = {.name = "in worker processes",

@@ -11,6 +11,7 @@
 #include "actors/policy.h"
 #include "arrow/batch.h"
 #include "expr/udf.h"
+#include "plan/plan.h"
 
 struct gar_query;
 struct gar_performer; /* the kind's own */
@@ -81,6 +82,11 @@ extern const struct gar_udf_kind gar_udf_in_actors;
 /* After lowering, on the thread that starts the query: acquire what all pools need, or wait for it. Errors: what can
  * never be. */
 GAR_MUST_USE enum gar_status gar_query_acquire(struct gar_query *query, struct gar_error *err);
+
+/* What the user functions of a plan need and where they would go, for explain; nothing is booked. */
+GAR_MUST_USE enum gar_status gar_exec_explain_resources(const struct gar_plan *plan,
+                                                        struct gar_strbuf *out,
+                                                        struct gar_error *err);
 
 /* Kept columns of a batch beside the result (moved, also on failure). rows: of the batch for each row, or NULL. */
 GAR_MUST_USE enum gar_status gar_performer_output(const struct gar_performer_options *options,

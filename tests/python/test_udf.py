@@ -750,6 +750,10 @@ def test_explain_shows_functions(capsys):
     assert "Udf same(" in text
     assert "batches of 7 rows" in text
     assert "in this process" in text
+    numbers(3).with_column("b", same(col("a"))).explain(resources=True)
+    assert "same: in this process, batches of 7 rows" in capsys.readouterr().out
+    numbers(3).explain(resources=True)
+    assert "nothing is booked" in capsys.readouterr().out
 
 
 # ---- threads

@@ -114,6 +114,7 @@ class Model:
         time.sleep(0.05)
         return [os.environ["CUDA_VISIBLE_DEVICES"]] * len(a)
 frame = gar.range(0, 40)
+frame.select(Model().devices(col(frame.column_names[0])).alias("d")).explain(resources=True)
 made = set(frame.select(Model().devices(col(frame.column_names[0])).alias("d")).to_pydict()["d"])
 assert made == {"3,4", "5,6"}, made
 @gar.func(gpus=0.5)
@@ -141,6 +142,9 @@ else:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    assert "Model.devices: in worker processes, 2 actors, each asks for 2 GPUs, batches of 1 rows" in done.stdout
+    assert "actor 0: device 3,4" in done.stdout
+    assert "actor 1: device 5,6" in done.stdout
 
 
 def test_failures_in_processes():
