@@ -67,7 +67,12 @@ class Template:
 
     def __getstate__(self) -> Any:
         """For a worker process, which needs no expressions."""
-        return None, {"_args": self._args, "_kwargs": self._kwargs, "is_plain": self.is_plain, "names": self.names}
+        return None, {
+            "_args": self._args,
+            "_kwargs": self._kwargs,
+            "is_plain": self.is_plain,
+            "names": self.names,
+        }
 
     def bound(self, function: Any) -> Any:
         """A function of the columns' values alone."""
@@ -79,7 +84,9 @@ class Template:
         def call(*values: Any) -> Any:
             return function(
                 *(values[value] if is_column else value for is_column, value in args),
-                **{name: values[value] if is_column else value for name, (is_column, value) in kwargs.items()},
+                **{
+                    name: values[value] if is_column else value for name, (is_column, value) in kwargs.items()
+                },
             )
 
         return call
@@ -218,7 +225,7 @@ class Runner:
         if shared is not None and shared.owner.close(shared):
             shared.end()
 
-    def __call__(self, batch: _native.Array, first_row: int, cancelled: Cancelled) -> Any:
+    def __call__(self, batch: _native.Array | _Columns, first_row: int, cancelled: Cancelled) -> Any:
         spec = self._spec
         call = _Call(spec, self._template, batch, first_row, cancelled)
         if self._shared is None:
@@ -235,7 +242,12 @@ class _Call:
     """One batch."""
 
     def __init__(
-        self, spec: Spec, template: Template, batch: _native.Array, first_row: int, cancelled: Cancelled
+        self,
+        spec: Spec,
+        template: Template,
+        batch: _native.Array | _Columns,
+        first_row: int,
+        cancelled: Cancelled,
     ) -> None:
         self._spec = spec
         self._template = template
@@ -452,7 +464,8 @@ class _Call:
         from gar.series import Series
 
         columns = [
-            Series(name, field) for name, field in zip(self._template.names, self._batch.fields(), strict=True)
+            Series(name, field)
+            for name, field in zip(self._template.names, self._batch.fields(), strict=True)
         ]
         try:
             return self._checked(function, columns, self._rows)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """User functions: Python functions and classes as expressions.
 
-    @gar.func
-    def shout(text: str) -> str:
-        return text.upper() + "!"
+@gar.func
+def shout(text: str) -> str:
+    return text.upper() + "!"
 
-    frame.select(shout(gar.col("name")))
+frame.select(shout(gar.col("name")))
 """
 
 from __future__ import annotations
@@ -80,9 +80,7 @@ class _Options:
             if max_concurrency is None
             else _checks.integer(f"{what}: max_concurrency", max_concurrency, 1)
         )
-        self.retries = (
-            0 if max_retries is None else _checks.integer(f"{what}: max_retries", max_retries, 0)
-        )
+        self.retries = 0 if max_retries is None else _checks.integer(f"{what}: max_retries", max_retries, 0)
         if on_error not in _ON_ERROR:
             raise _native.GarValueError(
                 f"{what}: on_error must be 'raise', 'log' or 'ignore' (also 'null'), got {_checks.shown(on_error)}"
@@ -93,7 +91,9 @@ class _Options:
         )
         self.thread_safe = _checks.flag(f"{what}: thread_safe", thread_safe)
         if ray_options is not None:
-            raise _native.GarUnsupportedError(f"{what}: ray_options need Ray; this engine runs on one machine")
+            raise _native.GarUnsupportedError(
+                f"{what}: ray_options need Ray; this engine runs on one machine"
+            )
         if self.cpus is not None and self.cpus > _cpu_count():
             raise _native.GarValueError(
                 f"{what}: Requested {_number(self.cpus)} CPUs but found only {_cpu_count()} available"
@@ -207,9 +207,7 @@ def _return_type(what: str, function: Any, given: Any, is_generator: bool) -> Da
         return DataType._from(given)
     hint = _hint_of(function)
     if hint is inspect.Signature.empty:
-        raise _native.GarValueError(
-            f"{what} has no return type: give return_dtype, or a type hint (-> int)"
-        )
+        raise _native.GarValueError(f"{what} has no return type: give return_dtype, or a type hint (-> int)")
     if is_generator:
         name = getattr(typing.get_origin(hint), "__name__", "")
         if name not in _STREAMS or not typing.get_args(hint):
@@ -300,7 +298,9 @@ def _spec(
     is_expanding = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
     what = f"UDF '{name}'"
     if is_batch and is_expanding:
-        raise _native.GarUnsupportedError(f"{what}: a generator works row by row; it cannot be a batch function")
+        raise _native.GarUnsupportedError(
+            f"{what}: a generator works row by row; it cannot be a batch function"
+        )
     if is_expanding and options.on_error != "raise":
         raise _native.GarUnsupportedError(f"{what}: on_error={options.on_error!r} is not for generators")
     if options.concurrency is not None and not is_async and owner is None:
@@ -328,7 +328,9 @@ def _spec(
 
 def _refuse_unnest(what: str, unnest: Any) -> None:
     if _checks.flag(f"{what}: unnest", unnest):
-        raise _native.GarUnsupportedError(f"{what}: unnest needs struct columns, which this version does not have")
+        raise _native.GarUnsupportedError(
+            f"{what}: unnest needs struct columns, which this version does not have"
+        )
 
 
 def _named(function: Any) -> str:
@@ -694,7 +696,7 @@ class UDF:
         if isinstance(inner, type):
             args, kwargs = init or ((), {})
             self._owner = _runner.Owner(inner, args, kwargs, self.name)
-            if not inspect.isfunction(getattr(inner, "__call__", None)):
+            if not inspect.isfunction(inspect.getattr_static(inner, "__call__", None)):
                 raise _native.GarTypeError(f"UDF '{self.name}': the class has no __call__")
         elif self._options.concurrency is not None:
             raise _native.GarValueError(
@@ -729,7 +731,9 @@ class UDF:
     def with_init_args(self, *args: Any, **kwargs: Any) -> UDF:
         """The same class constructed with these arguments."""
         if self._owner is None:
-            raise _native.GarValueError(f"UDF '{self.name}': init arguments are for classes; this is a function")
+            raise _native.GarValueError(
+                f"UDF '{self.name}': init arguments are for classes; this is a function"
+            )
         return UDF(self.inner, self.return_dtype, self._given, (args, kwargs))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -134,7 +134,7 @@ def test_hints_give_the_type():
 
     assert typed(int) == "int64"
     assert typed(float | None) == "float64"
-    assert typed(typing.Optional[str]) == "string"
+    assert typed(typing.Optional[str]) == "string"  # noqa: UP045 (what users write)
     assert typed(bytes) == "binary"
     assert typed(datetime.date) == "date"
     assert typed(typing.Annotated[bool, "x"]) == "bool"
@@ -142,9 +142,9 @@ def test_hints_give_the_type():
     assert typed("int") == "int64"
     if numpy is not None:
         assert typed(numpy.int16) == "int16"
-    with pytest.raises(gar.GarError, match="return_dtype"):
+    with pytest.raises(gar.GarError, match=r"return_dtype"):
         typed(list[int])
-    with pytest.raises(ValueError, match="no return type"):
+    with pytest.raises(ValueError, match=r"no return type"):
         gar.func(lambda a: a)
 
 
@@ -220,20 +220,20 @@ def test_results_are_checked():
     with pytest.raises(ValueError, match=r"UDF 'lambda' returned [0-9]+ values, expected [0-9]+"):
         run([1, 2, 3, 4])
     if gar._native.settings()["morsel_rows"] >= 3:
-        with pytest.raises(ValueError, match="UDF 'lambda' returned 2 values, expected 3"):
+        with pytest.raises(ValueError, match=r"UDF 'lambda' returned 2 values, expected 3"):
             run([1, 2])
         assert run([1, None, 3], "int8") == [1, None, 3]
         assert run([1, 2, 3], "float64") == [1.0, 2.0, 3.0]
         assert run([None, None, None], "string") == [None, None, None]
-        with pytest.raises(TypeError, match="returned string, expected int64"):
+        with pytest.raises(TypeError, match=r"returned string, expected int64"):
             run(["1", "2", "3"])
-        with pytest.raises(TypeError, match="returned float64, expected int64"):
+        with pytest.raises(TypeError, match=r"returned float64, expected int64"):
             run([1.5, 2.0, 3.0])
-        with pytest.raises(gar.GarError, match="does not fit.*300.*int8"):
+        with pytest.raises(gar.GarError, match=r"does not fit.*300.*int8"):
             run([1, 2, 300], "int8")
-    with pytest.raises(TypeError, match="returned None, expected a Series"):
+    with pytest.raises(TypeError, match=r"returned None, expected a Series"):
         run(None)
-    with pytest.raises(TypeError, match="no column"):
+    with pytest.raises(TypeError, match=r"no column"):
         run([object(), object(), object()])
 
 
@@ -284,11 +284,11 @@ def test_generators_give_rows():
             yield i
 
     assert values(frame.select(stream(col("a")).alias("n")), "n") == [0, 1, None, 0, 1, 2]
-    with pytest.raises(gar.GarError, match="select it alone"):
+    with pytest.raises(gar.GarError, match=r"select it alone"):
         frame.where(count(col("a")) > 1)
-    with pytest.raises(gar.GarError, match="second generator"):
+    with pytest.raises(gar.GarError, match=r"second generator"):
         frame.select(count(col("a")), stream(col("a")).alias("b"))
-    with pytest.raises(gar.GarError, match="Iterator"):
+    with pytest.raises(gar.GarError, match=r"Iterator"):
 
         @gar.func
         def wrong(a) -> int:
@@ -376,7 +376,9 @@ def test_a_constructor_that_fails():
         def run(self, a: int) -> int:
             return a
 
-    with pytest.raises(GarCallbackError, match="UDF 'Broken': the constructor failed: OSError: no model") as e:
+    with pytest.raises(
+        GarCallbackError, match=r"UDF 'Broken': the constructor failed: OSError: no model"
+    ) as e:
         numbers(50).select(Broken().run(col("a"))).collect()
     assert isinstance(e.value.__cause__, OSError)
     assert len(calls) == 1
@@ -403,9 +405,9 @@ def test_the_older_decorator():
 
     assert values(numbers(4).select(Adder(col("a")))) == [1, 2, 3, 4]
     assert values(numbers(4).select(Adder.with_init_args(by=10)(col("a")))) == [10, 11, 12, 13]
-    with pytest.raises(ValueError, match="concurrency is for classes"):
+    with pytest.raises(ValueError, match=r"concurrency is for classes"):
         double.with_concurrency(2)
-    with pytest.raises(ValueError, match="init arguments are for classes"):
+    with pytest.raises(ValueError, match=r"init arguments are for classes"):
         double.with_init_args(1)
 
 
@@ -467,7 +469,9 @@ def test_failures_of_columns_coroutines_and_arguments():
             raise ValueError("thirty-seven")
         return a
 
-    with pytest.raises(GarCallbackError, match=r"UDF 'bad' failed on rows 30 to 39: ValueError: thirty-seven"):
+    with pytest.raises(
+        GarCallbackError, match=r"UDF 'bad' failed on rows 30 to 39: ValueError: thirty-seven"
+    ):
         numbers(100).select(bad(col("a"))).collect()
 
     @gar.func
@@ -475,9 +479,9 @@ def test_failures_of_columns_coroutines_and_arguments():
         await asyncio.sleep(0)
         raise ValueError("async")
 
-    with pytest.raises(GarCallbackError, match="UDF 'never' failed on row .*ValueError: async"):
+    with pytest.raises(GarCallbackError, match=r"UDF 'never' failed on row .*ValueError: async"):
         numbers(10).select(never(col("a"))).collect()
-    with pytest.raises(GarCallbackError, match="TypeError: .*takes 1 positional argument"):
+    with pytest.raises(GarCallbackError, match=r"TypeError: .*takes 1 positional argument"):
         numbers(3).select(gar.func(lambda a: a, return_dtype="int64")(col("a"), col("a"))).collect()
     with pytest.raises(GarColumnError):
         numbers(3).select(plus(col("b")))
@@ -539,7 +543,7 @@ def test_retries():
         calls.append(1)
         raise gar.RetryAfterError(0)
 
-    with pytest.raises(GarCallbackError, match="RetryAfterError"):
+    with pytest.raises(GarCallbackError, match=r"RetryAfterError"):
         numbers(1).select(once(col("a"))).collect()
     assert len(calls) == 2
 
@@ -717,13 +721,13 @@ def test_options_are_checked():
     ):
         with pytest.raises(NotImplementedError, match=text):
             gar.func(function, **options)
-    with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"batch_size must be at least 1, got 0"):
         gar.func.batch(function, return_dtype=int, batch_size=0)
-    with pytest.raises(ValueError, match="needs return_dtype"):
+    with pytest.raises(ValueError, match=r"needs return_dtype"):
         gar.func.batch(function)
-    with pytest.raises(TypeError, match="takes a function"):
+    with pytest.raises(TypeError, match=r"takes a function"):
         gar.func(3)
-    with pytest.raises(TypeError, match="takes a class"):
+    with pytest.raises(TypeError, match=r"takes a class"):
         gar.cls(function)
 
 

@@ -142,7 +142,9 @@ else:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "Model.devices: in worker processes, 2 actors, each asks for 2 GPUs, batches of 1 rows" in done.stdout
+    assert (
+        "Model.devices: in worker processes, 2 actors, each asks for 2 GPUs, batches of 1 rows" in done.stdout
+    )
     assert "actor 0: device 3,4" in done.stdout
     assert "actor 1: device 5,6" in done.stdout
 
@@ -150,11 +152,13 @@ else:
 def test_failures_in_processes():
     made = model(max_concurrency=1)()
     frame = numbers(100)
-    with pytest.raises(GarCallbackError, match="UDF 'Model.check' failed in rows 30 to 39: ValueError: thirty-seven"):
+    with pytest.raises(
+        GarCallbackError, match=r"UDF 'Model.check' failed in rows 30 to 39: ValueError: thirty-seven"
+    ):
         frame.select(made.check(col("a"))).collect()
-    with pytest.raises(GarError, match="Model.leave.*exited with code 7"):
+    with pytest.raises(GarError, match=r"Model.leave.*exited with code 7"):
         frame.select(made.leave(col("a"))).collect()
-    with pytest.raises(GarError, match="returned 9 values, expected 10"):
+    with pytest.raises(GarError, match=r"returned 9 values, expected 10"):
         frame.select(made.short(col("a"))).collect()
 
     @gar.cls(use_process=True)
@@ -165,7 +169,7 @@ def test_failures_in_processes():
         def run(self, a: int) -> int:
             return a
 
-    with pytest.raises(GarError, match="OSError: no model"):
+    with pytest.raises(GarError, match=r"OSError: no model"):
         frame.select(Broken().run(col("a"))).collect()
     assert values(frame.select(made.add(col("a")))) == [a + 10 for a in range(100)]
 
@@ -201,8 +205,8 @@ def test_functions_here_and_there_in_one_query():
 
 
 def test_options_of_processes():
-    with pytest.raises(ValueError, match="leave use_process out"):
+    with pytest.raises(ValueError, match=r"leave use_process out"):
         gar.func(lambda a: a, return_dtype="int64", gpus=1, use_process=False)
     unsendable = threading.Lock()
-    with pytest.raises(ValueError, match="cannot be sent to worker processes"):
+    with pytest.raises(ValueError, match=r"cannot be sent to worker processes"):
         gar.func(lambda a: unsendable, return_dtype="int64", use_process=True)(col("a"))
