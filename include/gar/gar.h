@@ -177,6 +177,31 @@ GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_cast(struct gar_expr *arg
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_alias(struct gar_expr *arg, const char *name,
                                                              struct gar_expr **out,
                                                              struct gar_error *err);
+/* The shape of a window. The first bound and the last one: kind 0 the partition's first row, 1 an offset, 2 the current row (of a
+ * range: its peers), 3 the partition's last row. Offsets of rows are counted from the row, negative before it; offsets of a
+ * range are values added to the one expression that the window is ordered by. */
+struct gar_window_description {
+    size_t struct_bytes;
+    struct gar_expr *const *partition_by; /* borrowed, as all below */
+    int64_t partition_count;
+    struct gar_expr *const *order_by;
+    const bool *descending;  /* of each expression of order_by; NULL: none */
+    const bool *nulls_first; /* NULL: where descending */
+    int64_t order_count;
+    int32_t frame; /* 0 the whole partition, 1 rows, 2 range */
+    int32_t start;
+    int32_t end;
+    int64_t start_rows;
+    int64_t end_rows;
+    struct gar_expr *start_value; /* NULL unless of a range with an offset */
+    struct gar_expr *end_value;
+    int64_t min_periods; /* frames of fewer rows give null */
+};
+/* The expression with its aggregates and window functions computed over the window, for select and with_columns. Errors:
+ * GAR_ERR_VALUE when there is none in it or the frame makes no sense. */
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_windowed(
+    struct gar_expr *arg, const struct gar_window_description *window, struct gar_expr **out,
+    struct gar_error *err);
 /* arg in the values of an Arrow array; moves `array` (its release is NULL afterwards, also on failure), borrows `schema`. */
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_is_in(struct gar_expr *arg,
                                                              const struct ArrowSchema *schema,

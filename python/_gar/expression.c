@@ -508,6 +508,84 @@ static PyObject *call(PyObject *module, PyObject *const *args, Py_ssize_t count)
     return call_function(module_state(module), name, args + 1, count - 1);
 }
 
+/* Fills `items` with count borrowed expressions. */
+static bool borrow_expressions(struct gar_state *state, PyObject *list, struct gar_expr **items)
+{
+    for (Py_ssize_t i = 0; i < PyList_Size(list); i++) {
+        PyObject *item = PyList_GetItem(list, i);
+        if (!PyObject_TypeCheck(item, state->expression_type)) {
+            return raise_text(state, GAR_ERR_TYPE, "a window goes by expressions") != NULL;
+        }
+        items[i] = as_expression(item)->expr;
+    }
+    return true;
+}
+
+/* over(expression, partition_by, order_by, descending, nulls_first, frame, start, start_rows, end, end_rows, start_value,
+ * end_value, min_periods): lists of expressions and, as bits, flags; values are expressions or None. */
+static PyObject *over(PyObject *module, PyObject *args)
+{
+    struct gar_state *state = module_state(module);
+    struct gar_window_description d = {.struct_bytes = sizeof d};
+    PyObject *of = NULL;
+    PyObject *partition = NULL;
+    PyObject *order = NULL;
+    PyObject *start_value = NULL;
+    PyObject *end_value = NULL;
+    unsigned long long descending = 0;
+    unsigned long long nulls_first = 0;
+    int frame = 0;
+    int start = 0;
+    int end = 0;
+    long long start_rows = 0;
+    long long end_rows = 0;
+    long long min_periods = 0;
+    if (!parse_args(state, args, "O!O!O!KKiiLiLOOL", state->expression_type, &of, &PyList_Type,
+                    &partition, &PyList_Type, &order, &descending, &nulls_first, &frame, &start,
+                    &start_rows, &end, &end_rows, &start_value, &end_value, &min_periods)) {
+        return NULL;
+    }
+    bool down[64] = {false};
+    bool first[64] = {false};
+    for (unsigned i = 0; i < 64; i++) {
+        down[i] = (descending >> i & 1) != 0;
+        first[i] = (nulls_first >> i & 1) != 0;
+    }
+    d.partition_count = PyList_Size(partition);
+    d.order_count = PyList_Size(order);
+    d.descending = down;
+    d.nulls_first = first;
+    d.frame = frame;
+    d.start = start;
+    d.end = end;
+    d.start_rows = start_rows;
+    d.end_rows = end_rows;
+    d.min_periods = min_periods;
+    d.start_value = PyObject_TypeCheck(start_value, state->expression_type)
+                        ? as_expression(start_value)->expr
+                        : NULL;
+    d.end_value = PyObject_TypeCheck(end_value, state->expression_type)
+                      ? as_expression(end_value)->expr
+                      : NULL;
+    struct gar_expr **items =
+        PyMem_Calloc((size_t)(d.partition_count + d.order_count) + 1, sizeof(struct gar_expr *));
+    struct gar_expr *out = NULL;
+    PyObject *made = NULL;
+    if (items == NULL) {
+        return PyErr_NoMemory();
+    }
+    if (borrow_expressions(state, partition, items) &&
+        borrow_expressions(state, order, items + d.partition_count)) {
+        struct gar_error err;
+        d.partition_by = items;
+        d.order_by = items + d.partition_count;
+        const enum gar_status status = gar_expr_windowed(as_expression(of)->expr, &d, &out, &err);
+        made = status < 0 ? raise_error(state, status, &err) : wrap_expression(state, out);
+    }
+    PyMem_Free(items);
+    return made;
+}
+
 /* restyle(expression, class): the same expression as an instance of a subclass. */
 static PyObject *restyle(PyObject *module, PyObject *args)
 {
@@ -571,6 +649,7 @@ PyMethodDef expression_functions[] = {
     {"literal", literal, METH_O, "A plain value as an expression."},
     {"call", (PyCFunction)(void (*)(void))call, METH_FASTCALL,
      "A function of the registry on expressions or values."},
+    {"over", over, METH_VARARGS, "An expression over a window."},
     {"restyle", restyle, METH_VARARGS, "The same expression as an instance of a subclass."},
     {"parse", parse, METH_VARARGS, "A SQL expression; the frame may be None."},
     {"registry", registry, METH_NOARGS, "Every function of the engine."},

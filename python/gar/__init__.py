@@ -32,6 +32,7 @@ from gar.running import QueryHandle
 from gar.schema import Field, Schema
 from gar.series import Series
 from gar.udf import RetryAfterError, cls, func, method, udf
+from gar.window import Window
 
 __version__: str = _native.version()
 
@@ -52,6 +53,7 @@ __all__ = [
     "Schema",
     "Series",
     "TimeUnit",
+    "Window",
     "__version__",
     "cls",
     "coalesce",
@@ -102,6 +104,7 @@ _SUBMODULES = (
     "schema",
     "series",
     "udf",
+    "window",
 )
 
 

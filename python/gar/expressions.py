@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from gar.window import Window
+
     IntoExpr = Any  # an Expression, or a plain value that becomes a literal
 
 
@@ -87,6 +89,12 @@ class Expression(ExpressionMethods):  # type: ignore[misc, unused-ignore]
         from gar.udf import apply
 
         return apply(self, func, return_dtype)
+
+    def over(self, window: Window) -> Expression:
+        """This expression with every aggregate and window function in it computed over the window, for select and with_column."""
+        if not hasattr(window, "_over"):
+            raise _native.GarTypeError(f"over takes a gar.Window, got {_checks.shown(window)}")
+        return window._over(self)
 
     def if_else(self, if_true: IntoExpr, if_false: IntoExpr) -> Expression:
         """One value where this condition is true, the other elsewhere."""

@@ -10,6 +10,7 @@
 #include "engine/engine_priv.h"
 #include "exec/performer.h"
 #include "expr/program.h"
+#include "expr/window.h"
 #include "sql/expression.h"
 
 enum gar_status gar_engine_take_text(struct gar_strbuf *text, char **out, struct gar_error *err)
@@ -173,6 +174,54 @@ enum gar_status gar_expr_alias(struct gar_expr *arg, const char *name, struct ga
                                struct gar_error *err)
 {
     return gar_expr_new_alias(arg, name, out, err);
+}
+
+/* The public description as the tree wants it. */
+static enum gar_status read_window(const struct gar_window_description *d, struct gar_window *out,
+                                   struct gar_error *err)
+{
+    if (d->partition_count < 0 || d->partition_count > 4096 || d->order_count < 0 ||
+        d->order_count > 64 || d->frame < 0 || d->frame > GAR_FRAME_RANGE || d->start < 0 ||
+        d->start > GAR_BOUND_UNBOUNDED_FOLLOWING || d->end < 0 ||
+        d->end > GAR_BOUND_UNBOUNDED_FOLLOWING) {
+        return gar_error_set(
+            err, GAR_ERR_VALUE,
+            "a window takes up to 4096 expressions to partition by, 64 to order by, "
+            "and a frame and bounds of the kinds there are");
+    }
+    const bool has_values = d->frame == GAR_FRAME_RANGE;
+    if ((d->start_value != NULL) != (has_values && d->start == GAR_BOUND_OFFSET) ||
+        (d->end_value != NULL) != (has_values && d->end == GAR_BOUND_OFFSET)) {
+        return gar_error_set(
+            err, GAR_ERR_VALUE,
+            "the bounds of a range that are offsets have values, others have none");
+    }
+    *out = (struct gar_window){.partition_count = (int32_t)d->partition_count,
+                               .order_count = (int32_t)d->order_count,
+                               .frame = (enum gar_window_frame)d->frame,
+                               .start = (enum gar_bound_kind)d->start,
+                               .end = (enum gar_bound_kind)d->end,
+                               .start_rows = d->start_rows,
+                               .end_rows = d->end_rows,
+                               .min_periods = d->min_periods};
+    for (int64_t i = 0; i < d->order_count; i++) {
+        const bool descending = d->descending != NULL && d->descending[i];
+        const bool nulls_first = d->nulls_first != NULL ? d->nulls_first[i] : descending;
+        out->descending |= (uint64_t)descending << i;
+        out->nulls_first |= (uint64_t)nulls_first << i;
+    }
+    return GAR_OK;
+}
+
+enum gar_status gar_expr_windowed(struct gar_expr *arg, const struct gar_window_description *window,
+                                  struct gar_expr **out, struct gar_error *err)
+{
+    struct gar_window_description d = {0};
+    struct gar_window shape;
+    memcpy(&d, window, window->struct_bytes < sizeof d ? window->struct_bytes : sizeof d);
+    GAR_TRY(read_window(&d, &shape, err));
+    return gar_expr_over(arg, &shape, d.partition_by, d.order_by, d.start_value, d.end_value, out,
+                         err);
 }
 
 enum gar_status gar_expr_is_in(struct gar_expr *arg, const struct ArrowSchema *schema,

@@ -444,6 +444,7 @@ static enum gar_status lower(struct gar_query *query, const struct gar_plan *pla
         return GAR_OK;
     case GAR_PLAN_AGGREGATE: return lower_breaker(query, plan, gar_group_by_new, chain, err);
     case GAR_PLAN_DISTINCT: return lower_breaker(query, plan, gar_distinct_new, chain, err);
+    case GAR_PLAN_WINDOW: return lower_breaker(query, plan, gar_window_new, chain, err);
     case GAR_PLAN_JOIN: return lower_join(query, plan, is_dry, chain, err);
     case GAR_PLAN_CONCAT: return lower_concat(query, plan, is_dry, chain, err);
     case GAR_PLAN_WRITE: return lower_write(query, plan, is_dry, chain, err);

@@ -444,7 +444,13 @@ static enum gar_status bind_call(struct gar_binder *binder, const struct gar_exp
                              "the aggregate %s is not allowed here; use agg() or select()",
                              function->info.name);
     }
+    const bool is_windowed = binder->in_window;
+    if (function->info.kind == GAR_FUNCTION_WINDOW && !is_windowed) {
+        return gar_error_set(err, GAR_ERR_TYPE, "%s needs a window: %s(...).over(window)",
+                             function->info.name, function->info.name);
+    }
     struct gar_bound **args = NULL;
+    binder->in_window = false;
     binder->in_aggregate = binder->in_aggregate || is_aggregate;
     const enum gar_status status = bind_args(binder, expr, &args, err);
     if (is_aggregate) {
@@ -502,6 +508,28 @@ static enum gar_status bind_udf(struct gar_binder *binder, const struct gar_expr
     return gar_bound_new(binder, GAR_OP_UDF, expr->udf->type, NULL, 0, out, err);
 }
 
+/* Typing only: the type of the call. */
+static enum gar_status bind_window(struct gar_binder *binder, const struct gar_expr *expr,
+                                   struct gar_bound **out, struct gar_error *err)
+{
+    const bool is_allowed = binder->allow_aggregates && !binder->in_aggregate;
+    struct gar_bound *other = NULL;
+    if (!is_allowed) {
+        return gar_error_set(err, GAR_ERR_TYPE,
+                             "a window function is not allowed here; compute it with select() or "
+                             "with_column() first");
+    }
+    binder->in_window = true;
+    GAR_TRY(gar_bind(binder, expr->args[0], out, err));
+    binder->allow_aggregates = false;
+    enum gar_status status = GAR_OK;
+    for (int64_t i = 1; i < expr->arg_count && status >= 0; i++) {
+        status = gar_bind(binder, expr->args[i], &other, err);
+    }
+    binder->allow_aggregates = true;
+    return status;
+}
+
 enum gar_status gar_bind(struct gar_binder *binder, const struct gar_expr *expr,
                          struct gar_bound **out, struct gar_error *err)
 {
@@ -528,6 +556,7 @@ enum gar_status gar_bind(struct gar_binder *binder, const struct gar_expr *expr,
     case GAR_EXPR_ALIAS: return gar_bind(binder, expr->args[0], out, err);
     case GAR_EXPR_IN_LIST: return bind_in_list(binder, expr, out, err);
     case GAR_EXPR_UDF: return bind_udf(binder, expr, out, err);
+    case GAR_EXPR_WINDOW: return bind_window(binder, expr, out, err);
     }
     return gar_error_set(err, GAR_ERR_INTERNAL, "unknown kind of expression %d", (int)expr->kind);
 }

@@ -103,6 +103,7 @@ struct gar_binder {
     const struct gar_schema *schema; /* borrowed; NULL: no columns */
     bool allow_aggregates;
     bool in_aggregate;
+    bool in_window;                /* of the call that stands over a window */
     struct gar_binder_item *items; /* values and columns to destroy */
 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "expr/expr_priv.h"
 #include "expr/function_priv.h"
 
 struct gar_expr *gar_expr_ref(const struct gar_expr *expr)
@@ -32,9 +33,8 @@ void gar_expr_unref(struct gar_expr *expr)
     gar_free(expr);
 }
 
-/* A node with references to its arguments; the rest is the caller's to fill. */
-static enum gar_status new_node(enum gar_expr_kind kind, struct gar_expr *const *args,
-                                int64_t count, struct gar_expr **out, struct gar_error *err)
+enum gar_status gar_expr_new_node(enum gar_expr_kind kind, struct gar_expr *const *args,
+                                  int64_t count, struct gar_expr **out, struct gar_error *err)
 {
     int32_t depth = 1;
     for (int64_t i = 0; i < count; i++) {
@@ -82,7 +82,7 @@ static enum gar_status set_name(struct gar_expr *expr, const char *name, struct 
 enum gar_status gar_expr_new_column(const char *name, struct gar_expr **out, struct gar_error *err)
 {
     struct gar_expr *expr = NULL;
-    GAR_TRY(new_node(GAR_EXPR_COLUMN, NULL, 0, &expr, err));
+    GAR_TRY(gar_expr_new_node(GAR_EXPR_COLUMN, NULL, 0, &expr, err));
     const enum gar_status status = set_name(expr, name, err);
     if (status < 0) {
         gar_expr_unref(expr);
@@ -97,7 +97,7 @@ enum gar_status gar_expr_new_literal(const struct gar_value *value, struct gar_e
 {
     GAR_TRY(gar_type_check(value->type, err));
     struct gar_expr *expr = NULL;
-    GAR_TRY(new_node(GAR_EXPR_LITERAL, NULL, 0, &expr, err));
+    GAR_TRY(gar_expr_new_node(GAR_EXPR_LITERAL, NULL, 0, &expr, err));
     const enum gar_status status = gar_value_copy(value, &expr->value, err);
     if (status < 0) {
         gar_expr_unref(expr);
@@ -112,7 +112,7 @@ enum gar_status gar_expr_new_call(const struct gar_function *function, struct ga
 {
     GAR_TRY(gar_function_check_count(function, count, err));
     struct gar_expr *expr = NULL;
-    GAR_TRY(new_node(GAR_EXPR_CALL, args, count, &expr, err));
+    GAR_TRY(gar_expr_new_node(GAR_EXPR_CALL, args, count, &expr, err));
     expr->function = function;
     *out = expr;
     return GAR_OK;
@@ -134,7 +134,7 @@ enum gar_status gar_expr_new_cast(struct gar_expr *arg, struct gar_type type, bo
 {
     GAR_TRY(gar_type_check(type, err));
     struct gar_expr *expr = NULL;
-    GAR_TRY(new_node(GAR_EXPR_CAST, &arg, 1, &expr, err));
+    GAR_TRY(gar_expr_new_node(GAR_EXPR_CAST, &arg, 1, &expr, err));
     expr->type = type;
     expr->is_try = is_try;
     *out = expr;
@@ -145,7 +145,7 @@ enum gar_status gar_expr_new_alias(struct gar_expr *arg, const char *name, struc
                                    struct gar_error *err)
 {
     struct gar_expr *expr = NULL;
-    GAR_TRY(new_node(GAR_EXPR_ALIAS, &arg, 1, &expr, err));
+    GAR_TRY(gar_expr_new_node(GAR_EXPR_ALIAS, &arg, 1, &expr, err));
     const enum gar_status status = set_name(expr, name, err);
     if (status < 0) {
         gar_expr_unref(expr);
@@ -162,7 +162,7 @@ enum gar_status gar_expr_new_in_list(struct gar_expr *arg, struct gar_column *se
         return gar_error_set(err, GAR_ERR_VALUE, "the list of an in test must be a flat column");
     }
     struct gar_expr *expr = NULL;
-    GAR_TRY(new_node(GAR_EXPR_IN_LIST, &arg, 1, &expr, err));
+    GAR_TRY(gar_expr_new_node(GAR_EXPR_IN_LIST, &arg, 1, &expr, err));
     expr->set = gar_column_ref(set);
     *out = expr;
     return GAR_OK;
@@ -172,7 +172,7 @@ enum gar_status gar_expr_new_udf(struct gar_udf *udf, struct gar_expr *const *ar
                                  struct gar_expr **out, struct gar_error *err)
 {
     struct gar_expr *expr = NULL;
-    GAR_TRY(new_node(GAR_EXPR_UDF, args, count, &expr, err));
+    GAR_TRY(gar_expr_new_node(GAR_EXPR_UDF, args, count, &expr, err));
     expr->udf = gar_udf_ref(udf);
     expr->type = udf->type;
     *out = expr;
@@ -183,10 +183,11 @@ enum gar_status gar_expr_with_args(const struct gar_expr *expr, struct gar_expr 
                                    struct gar_expr **out, struct gar_error *err)
 {
     struct gar_expr *copy = NULL;
-    GAR_TRY(new_node(expr->kind, args, expr->arg_count, &copy, err));
+    GAR_TRY(gar_expr_new_node(expr->kind, args, expr->arg_count, &copy, err));
     copy->function = expr->function;
     copy->type = expr->type;
     copy->is_try = expr->is_try;
+    copy->window = expr->window;
     if (expr->set != NULL) {
         copy->set = gar_column_ref(expr->set);
     }
@@ -214,7 +215,8 @@ static const char *leftmost_column(const struct gar_expr *expr)
     if (expr->kind == GAR_EXPR_COLUMN) {
         return expr->name;
     }
-    for (int64_t i = 0; i < expr->arg_count; i++) {
+    const int64_t count = expr->kind == GAR_EXPR_WINDOW ? 1 : expr->arg_count;
+    for (int64_t i = 0; i < count; i++) {
         const char *name = leftmost_column(expr->args[i]);
         if (name != NULL) {
             return name;
@@ -232,7 +234,8 @@ const char *gar_expr_name(const struct gar_expr *expr)
     if (name != NULL) {
         return name;
     }
-    while (expr->kind == GAR_EXPR_CAST || expr->kind == GAR_EXPR_ALIAS) {
+    while (expr->kind == GAR_EXPR_CAST || expr->kind == GAR_EXPR_ALIAS ||
+           expr->kind == GAR_EXPR_WINDOW) {
         expr = expr->args[0];
     }
     return expr->kind == GAR_EXPR_CALL  ? gar_function_info(expr->function)->name
@@ -250,6 +253,16 @@ static bool literals_equal(const struct gar_value *a, const struct gar_value *b)
         return memcmp(&a->f64, &b->f64, sizeof a->f64) == 0;
     }
     return gar_value_equal(a, b);
+}
+
+static bool windows_equal(const struct gar_window *a, const struct gar_window *b)
+{
+    return a->partition_count == b->partition_count && a->order_count == b->order_count &&
+           a->descending == b->descending && a->nulls_first == b->nulls_first &&
+           a->frame == b->frame && a->start == b->start && a->end == b->end &&
+           a->start_rows == b->start_rows && a->end_rows == b->end_rows &&
+           a->has_start_value == b->has_start_value && a->has_end_value == b->has_end_value &&
+           a->min_periods == b->min_periods;
 }
 
 static bool sets_equal(const struct gar_column *a, const struct gar_column *b)
@@ -292,6 +305,9 @@ bool gar_expr_equal(const struct gar_expr *a, const struct gar_expr *b)
     if (a->kind == GAR_EXPR_LITERAL && !literals_equal(&a->value, &b->value)) {
         return false;
     }
+    if (a->kind == GAR_EXPR_WINDOW && !windows_equal(&a->window, &b->window)) {
+        return false;
+    }
     if (a->kind == GAR_EXPR_IN_LIST && !sets_equal(a->set, b->set)) {
         return false;
     }
@@ -309,7 +325,14 @@ bool gar_expr_has_aggregate(const struct gar_expr *expr)
         gar_function_info(expr->function)->kind == GAR_FUNCTION_AGGREGATE) {
         return true;
     }
-    for (int64_t i = 0; i < expr->arg_count; i++) {
+    if (expr->kind == GAR_EXPR_WINDOW) { /* its own call is none of the rows'; one inside it is */
+        for (int64_t i = 0; i < expr->args[0]->arg_count; i++) {
+            if (gar_expr_has_aggregate(expr->args[0]->args[i])) {
+                return true;
+            }
+        }
+    }
+    for (int64_t i = expr->kind == GAR_EXPR_WINDOW; i < expr->arg_count; i++) {
         if (gar_expr_has_aggregate(expr->args[i])) {
             return true;
         }
@@ -328,11 +351,12 @@ bool gar_expr_has_udf(const struct gar_expr *expr)
 
 bool gar_expr_is_constant(const struct gar_expr *expr)
 {
-    if (expr->kind == GAR_EXPR_COLUMN || expr->kind == GAR_EXPR_UDF) {
+    if (expr->kind == GAR_EXPR_COLUMN || expr->kind == GAR_EXPR_UDF ||
+        expr->kind == GAR_EXPR_WINDOW) {
         return false;
     }
     if (expr->kind == GAR_EXPR_CALL &&
-        gar_function_info(expr->function)->kind == GAR_FUNCTION_AGGREGATE) {
+        gar_function_info(expr->function)->kind != GAR_FUNCTION_SCALAR) {
         return false;
     }
     for (int64_t i = 0; i < expr->arg_count; i++) {

@@ -19,6 +19,31 @@ enum gar_expr_kind {
     GAR_EXPR_ALIAS,   /* args[0], name */
     GAR_EXPR_IN_LIST, /* args[0] in set (a FLAT column, nulls in it match nothing) */
     GAR_EXPR_UDF,     /* a user function of args; no program evaluates it */
+    GAR_EXPR_WINDOW, /* args[0] (a call) over a window: partition, order and range values follow (expr/window.h) */
+};
+
+enum gar_window_frame { GAR_FRAME_NONE, GAR_FRAME_ROWS, GAR_FRAME_RANGE };
+enum gar_bound_kind {
+    GAR_BOUND_UNBOUNDED_PRECEDING,
+    GAR_BOUND_OFFSET,  /* rows, or a value to add to the key; negative: before */
+    GAR_BOUND_CURRENT, /* the row itself; of a range: its peers */
+    GAR_BOUND_UNBOUNDED_FOLLOWING,
+};
+
+/* The shape of a window; what it goes by stands in the node's arguments. Without a frame: the whole partition. */
+struct gar_window {
+    int32_t partition_count;
+    int32_t order_count; /* at most 64 */
+    uint64_t descending; /* a bit for each order expression */
+    uint64_t nulls_first;
+    enum gar_window_frame frame;
+    enum gar_bound_kind start;
+    enum gar_bound_kind end;
+    int64_t start_rows; /* ROWS with an offset */
+    int64_t end_rows;
+    bool has_start_value; /* RANGE with an offset */
+    bool has_end_value;
+    int64_t min_periods; /* frames of fewer rows give null */
 };
 
 struct gar_expr {
@@ -31,9 +56,10 @@ struct gar_expr {
     struct gar_type type;                /* CAST */
     bool is_try;                         /* CAST */
     int64_t arg_count;
-    struct gar_expr **args; /* owned references */
-    struct gar_column *set; /* IN_LIST; owned */
-    struct gar_udf *udf;    /* UDF; owned reference */
+    struct gar_expr **args;   /* owned references */
+    struct gar_column *set;   /* IN_LIST; owned */
+    struct gar_udf *udf;      /* UDF; owned reference */
+    struct gar_window window; /* WINDOW */
 };
 
 struct gar_expr *gar_expr_ref(const struct gar_expr *expr);

@@ -6,7 +6,7 @@
 
 #include "arrow/type.h"
 
-enum gar_function_kind { GAR_FUNCTION_SCALAR, GAR_FUNCTION_AGGREGATE };
+enum gar_function_kind { GAR_FUNCTION_SCALAR, GAR_FUNCTION_AGGREGATE, GAR_FUNCTION_WINDOW };
 
 struct gar_function; /* fields below are read by everyone; the rest is private to expr/ */
 

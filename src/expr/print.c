@@ -4,6 +4,7 @@
 
 #include "expr/expr.h"
 #include "expr/function_priv.h"
+#include "expr/window.h"
 
 /* How tightly a printed form binds; a part that binds less than its place asks for gets parentheses. */
 enum level {
@@ -294,6 +295,12 @@ static void print_at(const struct gar_expr *expr, enum level at_least, struct ga
         print_at(expr->args[0], LEVEL_SUM, out);
         print_set(expr->set, out);
         close_if(at_least > LEVEL_TEST, out);
+        return;
+    case GAR_EXPR_WINDOW:
+        print_at(expr->args[0], LEVEL_ATOM, out);
+        gar_strbuf_append(out, " over (");
+        gar_window_print(expr, out);
+        gar_strbuf_append_char(out, ')');
         return;
     }
 }

@@ -283,6 +283,7 @@ double gar_plan_estimate_rows(const struct gar_plan *plan)
     case GAR_PLAN_SCAN:
     case GAR_PLAN_PROJECT:
     case GAR_PLAN_UDF:
+    case GAR_PLAN_WINDOW:
     case GAR_PLAN_CONCAT:
     case GAR_PLAN_WRITE: break;
     }

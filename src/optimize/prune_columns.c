@@ -203,6 +203,34 @@ static enum gar_status prune_aggregate(const struct gar_plan *aggregate, const b
     return status;
 }
 
+/* Calls that nobody wants are dropped; the input's columns pass. */
+static enum gar_status prune_window(const struct gar_plan *window, const bool *wanted,
+                                    struct gar_plan **out, struct gar_error *err)
+{
+    const int64_t first = window->inputs[0]->schema->count;
+    struct gar_expr **kept = gar_calloc(window->expr_count, (int64_t)sizeof *kept);
+    if (kept == NULL) {
+        return gar_error_nomem(err, window->expr_count * (int64_t)sizeof *kept);
+    }
+    int64_t count = 0;
+    for (int64_t i = 0; i < window->expr_count; i++) {
+        if (wanted[first + i]) {
+            kept[count++] = window->exprs[i]; /* borrowed */
+        }
+    }
+    struct gar_plan *input = NULL;
+    enum gar_status status = prune_input(window, kept, count, wanted, &input, err);
+    if (status >= 0 && count == 0) {
+        *out = gar_plan_ref(input);
+    } else if (status >= 0) {
+        status = count == window->expr_count ? gar_plan_over(window, input, out, err)
+                                             : gar_plan_window_exact(input, kept, count, out, err);
+    }
+    gar_plan_unref(input);
+    gar_free(kept);
+    return status;
+}
+
 /* The plan cut to the wanted columns of `schema`, in order. plan is moved in, also on failure. */
 static enum gar_status cut_to(struct gar_plan *plan, const struct gar_schema *schema,
                               const bool *wanted, struct gar_plan **out, struct gar_error *err)
@@ -389,6 +417,7 @@ static enum gar_status prune(const struct gar_plan *plan, const bool *wanted, st
         return plan->expr_count > 0 ? prune_passing(plan, wanted, out, err)
                                     : prune_whole(plan, out, err);
     case GAR_PLAN_JOIN: return prune_join(plan, wanted, out, err);
+    case GAR_PLAN_WINDOW: return prune_window(plan, wanted, out, err);
     case GAR_PLAN_CONCAT: return prune_concat(plan, wanted, out, err);
     case GAR_PLAN_WRITE: return prune_whole(plan, out, err);
     case GAR_PLAN_UDF: return prune_udf(plan, wanted, out, err);

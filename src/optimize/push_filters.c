@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "expr/window.h"
 #include "optimize/rule_priv.h"
 
 enum {
@@ -230,6 +231,27 @@ static bool looks_at_distinct_keys(const struct gar_expr *conjunct, const struct
     struct column_test t = {.plan = distinct, .is_ok = true};
     gar_expr_visit_columns(conjunct, test_distinct_key, &t);
     return t.is_ok;
+}
+
+/* Is the column one that the windows are partitioned by? Then a filter drops whole partitions. */
+static void test_partition(const char *name, void *context)
+{
+    struct column_test *t = context;
+    const struct gar_expr *window = t->plan->exprs[0]->args[0];
+    bool is_key = false;
+    for (int32_t i = 0; i < window->window.partition_count && !is_key; i++) {
+        const char *key = gar_expr_column_name(gar_window_partition(window)[i]);
+        is_key = key != NULL && gar_schema_find(t->plan->inputs[0]->schema, key) ==
+                                    gar_schema_find(t->plan->inputs[0]->schema, name);
+    }
+    t->is_ok = t->is_ok && is_key && gar_schema_find(t->plan->inputs[0]->schema, name) >= 0;
+}
+
+static bool looks_at_partition(const struct gar_expr *conjunct, const struct gar_plan *window)
+{
+    struct column_test t = {.plan = window, .is_ok = true};
+    gar_expr_visit_columns(conjunct, test_partition, &t);
+    return t.is_ok && window->exprs[0]->args[0]->window.partition_count > 0;
 }
 
 /* Replaces every conjunct by its form below a node that computes exprs under the names of `schema`. */
@@ -612,6 +634,7 @@ static enum gar_status push(const struct gar_plan *plan, struct gar_expr_list *c
     case GAR_PLAN_AGGREGATE: return push_through(plan, conjuncts, looks_at_keys, true, out, err);
     case GAR_PLAN_DISTINCT:
         return push_through(plan, conjuncts, looks_at_distinct_keys, false, out, err);
+    case GAR_PLAN_WINDOW: return push_through(plan, conjuncts, looks_at_partition, false, out, err);
     case GAR_PLAN_JOIN: return push_into_join(plan, conjuncts, out, err);
     case GAR_PLAN_CONCAT: return push_into_concat(plan, conjuncts, out, err);
     case GAR_PLAN_UDF: return push_through(plan, conjuncts, spares_udf, false, out, err);

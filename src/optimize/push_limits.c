@@ -161,6 +161,7 @@ static enum gar_status limit_over(struct gar_plan *input, int64_t offset, int64_
     case GAR_PLAN_AGGREGATE:
     case GAR_PLAN_DISTINCT:
     case GAR_PLAN_JOIN:
+    case GAR_PLAN_WINDOW:
     case GAR_PLAN_WRITE: break;
     }
     return gar_plan_limit(input, offset, limit, out, err);

@@ -123,6 +123,7 @@ static enum gar_status rebuild(const struct gar_plan *node, struct gar_expr *con
                             node->schema->fields[node->schema->count - 1].name, out, err);
     case GAR_PLAN_SCAN:
     case GAR_PLAN_LIMIT:
+    case GAR_PLAN_WINDOW:
     case GAR_PLAN_CONCAT:
     case GAR_PLAN_WRITE: break;
     }
@@ -133,7 +134,7 @@ static enum gar_status rebuild(const struct gar_plan *node, struct gar_expr *con
 enum gar_status gar_plan_map_exprs(const struct gar_plan *node, gar_node_expr_fn fn,
                                    struct gar_plan **out, struct gar_error *err)
 {
-    if (node->expr_count == 0) {
+    if (node->expr_count == 0 || node->kind == GAR_PLAN_WINDOW) {
         return GAR_OK;
     }
     struct gar_expr **exprs = gar_calloc(node->expr_count, (int64_t)sizeof *exprs);

@@ -512,6 +512,8 @@ enum gar_status gar_plan_with_inputs(const struct gar_plan *plan, struct gar_pla
     case GAR_PLAN_DISTINCT:
         return gar_plan_distinct(inputs[0], plan->exprs, plan->expr_count, out, err);
     case GAR_PLAN_JOIN: return gar_plan_join_over(plan, inputs, out, err);
+    case GAR_PLAN_WINDOW:
+        return gar_plan_window_exact(inputs[0], plan->exprs, plan->expr_count, out, err);
     case GAR_PLAN_CONCAT: return gar_plan_concat(inputs, plan->input_count, out, err);
     case GAR_PLAN_WRITE: return gar_plan_write(inputs[0], plan->sink, out, err);
     case GAR_PLAN_UDF:

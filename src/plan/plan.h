@@ -17,6 +17,7 @@ enum gar_plan_kind {
     GAR_PLAN_AGGREGATE, /* exprs[0..key_count) are keys, the rest aggregate calls (bare calls, maybe aliased) */
     GAR_PLAN_DISTINCT, /* exprs: the keys (empty: all columns); keeps whole rows, the first in input order */
     GAR_PLAN_JOIN, /* inputs[0] left, inputs[1] right; exprs: key_count left keys, as many right keys, maybe a condition */
+    GAR_PLAN_WINDOW, /* the input's columns, then exprs: calls over windows of one partition and order, all aliased */
     GAR_PLAN_CONCAT, /* inputs one after the other */
     GAR_PLAN_WRITE,  /* sink */
     GAR_PLAN_UDF,    /* udf over exprs as one more column, the last; rows too, when it expands */
@@ -164,6 +165,10 @@ GAR_MUST_USE enum gar_status gar_plan_join_exact(struct gar_plan *left, struct g
 struct gar_join_parts gar_plan_join_parts(const struct gar_plan *join);
 /* The schema that expression i of the node is over. Borrowed. */
 const struct gar_schema *gar_plan_expr_schema(const struct gar_plan *plan, int64_t i);
+/* A WINDOW node with exactly these calls. */
+GAR_MUST_USE enum gar_status gar_plan_window_exact(struct gar_plan *input,
+                                                   struct gar_expr *const *exprs, int64_t count,
+                                                   struct gar_plan **out, struct gar_error *err);
 /* The same node over other inputs (for the optimizer); the schema is worked out again. */
 GAR_MUST_USE enum gar_status gar_plan_with_inputs(const struct gar_plan *plan,
                                                   struct gar_plan *const *inputs,

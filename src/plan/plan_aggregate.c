@@ -102,6 +102,12 @@ static enum gar_status replace_inner(const struct gar_expr *expr, void *context,
                                      struct gar_expr **out, struct gar_error *err)
 {
     struct split *split = context;
+    if (expr->kind == GAR_EXPR_WINDOW) {
+        return gar_error_set(
+            err, GAR_ERR_UNSUPPORTED,
+            "windows cannot stand beside aggregates of all rows; compute them in two "
+            "steps");
+    }
     if (is_aggregate_call(expr)) {
         int64_t i = 0;
         GAR_TRY(find_or_add_call(split, expr, &i, err));

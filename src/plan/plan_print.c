@@ -135,6 +135,10 @@ static void print_node(const struct gar_plan *plan, struct gar_strbuf *out)
         print_exprs(plan->exprs, plan->expr_count, out);
         break;
     case GAR_PLAN_JOIN: print_join(plan, out); break;
+    case GAR_PLAN_WINDOW:
+        gar_strbuf_append(out, "Window ");
+        print_exprs(plan->exprs, plan->expr_count, out);
+        break;
     case GAR_PLAN_CONCAT: gar_strbuf_append(out, "Concat"); break;
     case GAR_PLAN_WRITE:
         gar_strbuf_append(out, "Write ");

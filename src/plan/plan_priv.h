@@ -16,6 +16,10 @@ GAR_MUST_USE enum gar_status gar_plan_schema_of(const struct gar_schema *input,
                                                 struct gar_expr *const *exprs, int64_t count,
                                                 int64_t first_aggregate, struct gar_schema **out,
                                                 struct gar_error *err);
+/* A projection some of whose expressions have calls over windows: WINDOW nodes and a PROJECT. */
+GAR_MUST_USE enum gar_status gar_plan_windows(struct gar_plan *input, struct gar_expr *const *exprs,
+                                              int64_t count, struct gar_plan **out,
+                                              struct gar_error *err);
 /* Is the expression a truth value over the schema? Errors: GAR_ERR_TYPE naming it and its type, GAR_ERR_COLUMN. */
 GAR_MUST_USE enum gar_status gar_plan_check_predicate(const struct gar_expr *predicate,
                                                       const struct gar_schema *schema,

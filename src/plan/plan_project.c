@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "expr/window.h"
 #include "plan/plan.h"
 #include "plan/plan_priv.h"
 #include "plan/rewrite.h"
@@ -77,6 +78,18 @@ enum gar_status gar_plan_project_exact(struct gar_plan *input, struct gar_expr *
     return GAR_OK;
 }
 
+/* Some of the expressions may have calls over windows. */
+static enum gar_status project_any(struct gar_plan *input, struct gar_expr *const *exprs,
+                                   int64_t count, struct gar_plan **out, struct gar_error *err)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (gar_expr_has_window(exprs[i])) {
+            return gar_plan_windows(input, exprs, count, out, err);
+        }
+    }
+    return gar_plan_project_exact(input, exprs, count, out, err);
+}
+
 static enum gar_status expand(const struct gar_schema *schema, struct gar_expr *const *exprs,
                               int64_t count, struct expr_list *list, struct gar_error *err)
 {
@@ -104,7 +117,7 @@ enum gar_status gar_plan_project(struct gar_plan *input, struct gar_expr *const 
     if (status >= 0) {
         status = has_aggregate
                      ? gar_plan_aggregate(input, NULL, 0, list.items, list.count, out, err)
-                     : gar_plan_project_exact(input, list.items, list.count, out, err);
+                     : project_any(input, list.items, list.count, out, err);
     }
     destroy_list(&list);
     return status;
@@ -153,7 +166,7 @@ enum gar_status gar_plan_with_columns(struct gar_plan *input, struct gar_expr *c
     struct expr_list list = {0};
     enum gar_status status = list_with_columns(input->schema, exprs, count, &list, err);
     if (status >= 0) {
-        status = gar_plan_project_exact(input, list.items, list.count, out, err);
+        status = project_any(input, list.items, list.count, out, err);
     }
     destroy_list(&list);
     return status;

@@ -51,6 +51,9 @@ GAR_MUST_USE enum gar_status gar_order_by_new(struct gar_query *query, const str
                                               struct gar_sink **out_sink,
                                               struct gar_source **out_source,
                                               struct gar_error *err);
+GAR_MUST_USE enum gar_status gar_window_new(struct gar_query *query, const struct gar_plan *plan,
+                                            struct gar_sink **out_sink,
+                                            struct gar_source **out_source, struct gar_error *err);
 GAR_MUST_USE enum gar_status gar_write_sink_new(struct gar_query *query,
                                                 const struct gar_plan *plan, bool is_dry,
                                                 struct gar_sink **out_sink,
