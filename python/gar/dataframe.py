@@ -246,6 +246,51 @@ class DataFrame:
         """The rows that are in this frame or the other, one of each."""
         return self.concat(other).distinct()
 
+    def intersect(self, other: DataFrame) -> DataFrame:
+        """The rows that are in both frames, one of each; null equals null."""
+        return self._compared("intersect", other, False, lambda some, every: some & ~every)
+
+    def intersect_all(self, other: DataFrame) -> DataFrame:
+        """The rows that are in both frames, each as often as in the frame that has fewer of it."""
+        return self._compared("intersect_all", other, True, lambda some, every: some & ~every)
+
+    def except_distinct(self, other: DataFrame) -> DataFrame:
+        """The rows of this frame that are not in the other, one of each; null equals null."""
+        return self._compared("except_distinct", other, False, lambda some, every: every)
+
+    def except_all(self, other: DataFrame) -> DataFrame:
+        """The rows of this frame, each less often by the times it is in the other."""
+        return self._compared("except_all", other, True, lambda some, every: every)
+
+    def _compared(
+        self, what: str, other: DataFrame, is_all: bool, keep: Callable[[Expression, Expression], Expression]
+    ) -> DataFrame:
+        """Groups of equal rows of both frames, kept by whether some and every one of them is ours. With is_all the n-th of
+        equal rows in one frame goes with the n-th in the other."""
+        if not isinstance(other, DataFrame):
+            raise _native.GarTypeError(f"{what} takes a frame, got {_checks.shown(other)}")
+        names = self.column_names
+        if not names:
+            raise _native.GarValueError(f"{what} needs frames with columns")
+        free = max((name for name in [*names, *other.column_names]), key=len) + "#"
+        sides = []
+        for frame, is_ours in ((self, True), (other, False)):
+            columns = [_native.column(name) for name in frame.column_names]
+            if is_all:
+                number = _native.over(
+                    _native.call("row_number"), columns, [], 0, 0, 0, 0, 0, 3, 0, None, None, 0
+                )
+                columns = [*columns, number.alias(free)]
+            sides.append(frame._frame.select([*columns, _native.literal(is_ours).alias(f"{free}#")]))
+        ours = _native.column(f"{free}#")
+        keys = [_native.column(name) for name in ([*names, free] if is_all else names)]
+        some, every = (f"{free}###", f"{free}####")
+        groups = _native.concat(sides).aggregate(
+            keys, [_native.call("bool_or", ours).alias(some), _native.call("bool_and", ours).alias(every)]
+        )
+        kept = DataFrame._of(groups).where(keep(_native.column(some), _native.column(every)))
+        return DataFrame._of(kept._frame.select([_native.column(name) for name in names]))
+
     def union_all_by_name(self, other: DataFrame) -> DataFrame:
         """The rows of this frame, then those of the other, columns matched by name; what one lacks is null there."""
         if not isinstance(other, DataFrame):

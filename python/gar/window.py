@@ -76,7 +76,10 @@ class Window:
         return made
 
     def rows_between(
-        self, start: int | _Bound = unbounded_preceding, end: int | _Bound = unbounded_following, min_periods: int = 1
+        self,
+        start: int | _Bound = unbounded_preceding,
+        end: int | _Bound = unbounded_following,
+        min_periods: int = 1,
     ) -> Window:
         """Rows from start to end, both included, counted from the row: -2 is two rows before, 1 the next one. Frames of fewer
         than min_periods rows give null."""
@@ -99,7 +102,10 @@ class Window:
 
     def _over(self, expression: Expression) -> Expression:
         frame, start, start_rows, end, end_rows, start_value, end_value = self._frame
-        down, first = (sum(1 << i for i, flag in enumerate(flags) if flag) for flags in (self._descending, self._nulls_first))
+        down, first = (
+            sum(1 << i for i, flag in enumerate(flags) if flag)
+            for flags in (self._descending, self._nulls_first)
+        )
         if len(self._order) > 64:
             raise _native.GarValueError("a window is ordered by at most 64 expressions")
         made: Expression = _native.over(
@@ -130,7 +136,9 @@ def _expressions(method: str, cols: Sequence[Any]) -> list[Any]:
         elif isinstance(item, Expression):
             made.append(item)
         else:
-            raise _native.GarTypeError(f"{method} takes column names and expressions, got {_checks.shown(item)}")
+            raise _native.GarTypeError(
+                f"{method} takes column names and expressions, got {_checks.shown(item)}"
+            )
     if not made:
         raise _native.GarValueError(f"{method} needs at least one column")
     return made
@@ -141,7 +149,9 @@ def _flags(name: str, given: Any, count: int) -> list[bool]:
         return [given] * count
     flags = list(_checks.items(name, given))
     if len(flags) != count or not all(isinstance(flag, bool) for flag in flags):
-        raise _native.GarValueError(f"{name} takes True, False, or {count} of them, got {_checks.shown(given)}")
+        raise _native.GarValueError(
+            f"{name} takes True, False, or {count} of them, got {_checks.shown(given)}"
+        )
     return flags
 
 

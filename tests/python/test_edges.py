@@ -207,6 +207,10 @@ FRAME = {
     "union_all": ["frame"],
     "union": ["frame"],
     "union_by_name": ["frame"],
+    "intersect": ["frame"],
+    "intersect_all": ["frame"],
+    "except_distinct": ["frame"],
+    "except_all": ["frame"],
     "union_all_by_name": ["frame"],
     "describe": [],
     "summarize": [],
@@ -274,7 +278,14 @@ GROUPED = {
         "count",
     ]
 } | {"agg": [col("a").sum()], "string_agg": ["s"]}
+WINDOW = {
+    "partition_by": ["a"],
+    "order_by": ["a"],
+    "rows_between": [-1, 1, 1],
+    "range_between": [-1, 1, 1],
+}
 EXPRESSION = {
+    "over": [gar.Window()],
     "alias": ["z"],
     "cast": ["int32"],
     "try_cast": ["int32"],
@@ -391,6 +402,7 @@ MODULE = {
     "interval": [],
     "when": [col("a") > 1, 5],
     "Field": ["a", gar.DataType.int64()],
+    "Window": [],
     "Schema": [[gar.Field("a", gar.DataType.int64())]],
     "DataType": ["int64"],
     "TimeUnit": ["us"],
@@ -447,6 +459,7 @@ def owners():
         "Series": (series, SERIES),
         "RecordBatch": (batch, BATCH),
         "Schema": (schema, SCHEMA),
+        "Window": (gar.Window, WINDOW),
         "Field": (lambda: gar.Field, {"create": ["a", "int64"]}),
         "DataType": (gar.DataType.int64, DATATYPE),
         "TimeUnit": (gar.TimeUnit.us, {"from_str": ["us"], "s": [], "ms": [], "us": [], "ns": []}),

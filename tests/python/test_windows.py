@@ -42,11 +42,19 @@ FRAMED = {
 }
 FRAMES = [
     (None, None, ""),
-    ("rows", (Window.unbounded_preceding, Window.current_row), "rows between unbounded preceding and current row"),
+    (
+        "rows",
+        (Window.unbounded_preceding, Window.current_row),
+        "rows between unbounded preceding and current row",
+    ),
     ("rows", (-2, 1), "rows between 2 preceding and 1 following"),
     ("rows", (1, 3), "rows between 1 following and 3 following"),
     ("rows", (-1, Window.unbounded_following), "rows between 1 preceding and unbounded following"),
-    ("range", (Window.unbounded_preceding, Window.current_row), "range between unbounded preceding and current row"),
+    (
+        "range",
+        (Window.unbounded_preceding, Window.current_row),
+        "range between unbounded preceding and current row",
+    ),
     ("range", (-2, 1), "range between 2 preceding and 1 following"),
     ("range", (Window.current_row, 3), "range between current row and 3 following"),
 ]
@@ -95,7 +103,9 @@ def compare(ours, theirs, names):
 def test_functions(descending, table, by_group):
     window = Window().order_by("o", "i", desc=[descending, False])
     window = window.partition_by("g") if by_group else window
-    ours = gar.from_arrow(table).with_columns({name: made.over(window) for name, (made, _) in FUNCTIONS.items()})
+    ours = gar.from_arrow(table).with_columns(
+        {name: made.over(window) for name, (made, _) in FUNCTIONS.items()}
+    )
     direction = "desc nulls first" if descending else "asc nulls last"
     over = f"over ({'partition by g' if by_group else ''} order by o {direction}, i)"
     asked = ", ".join(f"{sql} {over} as {name}" for name, (_, sql) in FUNCTIONS.items())
@@ -150,14 +160,19 @@ def test_long_frames():
 def test_order_only_sees_the_whole_partition():
     frame = gar.from_pydict({"t": [1, 2], "v": [10, 20]})
     window = Window().order_by("t")
-    made = frame.select(col("v").sum().over(window).alias("sum"), col("v").lag(1, 0).over(window).alias("lag"))
+    made = frame.select(
+        col("v").sum().over(window).alias("sum"), col("v").lag(1, 0).over(window).alias("lag")
+    )
     assert made.to_pydict() == {"sum": [30, 30], "lag": [0, 10]}
 
 
 def test_expressions_of_aggregates():
     frame = gar.from_pydict({"g": [1, 1, 2], "a": [1, 2, 9]})
     window = Window().partition_by("g")
-    made = frame.select((col("a") / col("a").sum().over(window)).alias("share"), (col("a").sum() / col("a").count()).over(window).alias("mean"))
+    made = frame.select(
+        (col("a") / col("a").sum().over(window)).alias("share"),
+        (col("a").sum() / col("a").count()).over(window).alias("mean"),
+    )
     assert made.to_pydict() == {"share": [1 / 3, 2 / 3, 1.0], "mean": [1.5, 1.5, 9.0]}
     assert frame.select(gar.lit(1).count().over(window).alias("n")).to_pydict() == {"n": [2, 2, 1]}
 
@@ -191,9 +206,9 @@ def test_one_sort_for_windows_of_one_order(capsys):
     )
     same.explain()
     assert capsys.readouterr().out.count("  Window ") == 1
-    other = same.with_column("c", col("x").sum().over(Window().partition_by("o")))
+    other = frame.with_columns({"a": col("x").sum().over(window), "b": col("x").sum().over(Window())})
     other.explain()
-    assert capsys.readouterr().out.count("Window ") == 2
+    assert capsys.readouterr().out.count("  Window ") == 2
 
 
 def test_filters_on_partitions_go_below():
@@ -220,7 +235,7 @@ def test_refusals():
         col("g").sum().over(window.range_between(-1, 1))
     with pytest.raises(gar.GarError, match="after its end"):
         col("g").sum().over(window.rows_between(2, 1))
-    with pytest.raises(gar.GarError, match="gar.Window"):
+    with pytest.raises(gar.GarError, match=r"gar\.Window"):
         col("g").sum().over("g")
     with pytest.raises(gar.GarError, match="unknown column"):
         frame.select(col("g").sum().over(Window().partition_by("nothing")))

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Windows and aggregates that keep rows, over ranges: with all morsel sizes, failing allocations, and stops at any batch. */
+#include "expr/window.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "exec/exec.h"
+
+static struct gar_runtime *runtime;
+
+#define BUILD(expr)                            \
+    do {                                       \
+        struct gar_error err = GAR_ERROR_INIT; \
+        if ((expr) < 0) {                      \
+            fail_msg("%s", err.message);       \
+        }                                      \
+    } while (0)
+
+static struct gar_expr *col(const char *name)
+{
+    struct gar_expr *e = NULL;
+    BUILD(gar_expr_new_column(name, &e, &err));
+    return e;
+}
+
+static struct gar_expr *number(int64_t value)
+{
+    const struct gar_value v = {.type = gar_type_of(GAR_INT64), .is_valid = true, .i64 = value};
+    struct gar_expr *e = NULL;
+    BUILD(gar_expr_new_literal(&v, &e, &err));
+    return e;
+}
+
+/* Takes over its arguments; a, b may be NULL. */
+static struct gar_expr *call(const char *name, struct gar_expr *a, struct gar_expr *b)
+{
+    struct gar_expr *args[2] = {a, b};
+    struct gar_expr *e = NULL;
+    BUILD(gar_expr_new_call_by_name(name, args, a == NULL ? 0 : b == NULL ? 1 : 2, &e, &err));
+    gar_expr_unref(a);
+    gar_expr_unref(b);
+    return e;
+}
+
+static int64_t group_of(int64_t i)
+{
+    return i % 7;
+}
+
+static int64_t order_of(int64_t i)
+{
+    return i * 37 % 101;
+}
+
+/* The call over rows of one group in order, named. Takes over the call. */
+static struct gar_expr *over(struct gar_expr *of, enum gar_window_frame frame, const char *name)
+{
+    const struct gar_window window = {
+        .partition_count = 1,
+        .order_count = 1,
+        .frame = frame,
+        .start = frame == GAR_FRAME_ROWS ? GAR_BOUND_OFFSET : GAR_BOUND_UNBOUNDED_PRECEDING,
+        .start_rows = -2,
+        .end = GAR_BOUND_CURRENT};
+    struct gar_expr *partition = call("modulo", col("i"), number(7));
+    struct gar_expr *order = call("modulo", call("multiply", col("i"), number(37)), number(101));
+    struct gar_expr *windowed = NULL;
+    struct gar_expr *made = NULL;
+    BUILD(gar_expr_over(of, &window, &partition, &order, NULL, NULL, &windowed, &err));
+    BUILD(gar_expr_new_alias(windowed, name, &made, &err));
+    gar_expr_unref(of);
+    gar_expr_unref(windowed);
+    gar_expr_unref(partition);
+    gar_expr_unref(order);
+    return made;
+}
+
+static struct gar_plan *scan(int64_t rows)
+{
+    struct gar_scan_provider *range = NULL;
+    struct gar_plan *plan = NULL;
+    BUILD(gar_range_provider_new("i", 0, rows, 1, &range, &err));
+    BUILD(gar_plan_scan(range, &plan, &err));
+    gar_scan_provider_unref(range);
+    return plan;
+}
+
+static struct gar_plan *windows(int64_t rows)
+{
+    struct gar_plan *input = scan(rows);
+    struct gar_plan *plan = NULL;
+    struct gar_expr *exprs[] = {
+        col("i"),
+        over(call("sum", col("i"), NULL), GAR_FRAME_RANGE, "running"),
+        over(call("count", col("i"), NULL), GAR_FRAME_NONE, "all"),
+        over(call("rank", NULL, NULL), GAR_FRAME_NONE, "rank"),
+        over(call("max", col("i"), NULL), GAR_FRAME_ROWS, "max"),
+        over(call("lag", col("i"), number(2)), GAR_FRAME_NONE, "lag"),
+        over(call("last_value", col("i"), NULL), GAR_FRAME_RANGE, "last"),
+        over(call("median", col("i"), NULL), GAR_FRAME_ROWS, "median"),
+    };
+    BUILD(gar_plan_project(input, exprs, GAR_COUNT_OF(exprs), &plan, &err));
+    for (int64_t i = 0; i < GAR_COUNT_OF(exprs); i++) {
+        gar_expr_unref(exprs[i]);
+    }
+    gar_plan_unref(input);
+    return plan;
+}
+
+static struct gar_plan *kept_rows(int64_t rows)
+{
+    struct gar_plan *input = scan(rows);
+    struct gar_plan *plan = NULL;
+    struct gar_expr *key = call("modulo", col("i"), number(7));
+    struct gar_expr *aggs[] = {
+        call("first", col("i"), NULL),
+        call("last", col("i"), NULL),
+        call("median", col("i"), NULL),
+        call("mode", col("i"), NULL),
+        call("arg_max", col("i"), call("negate", col("i"), NULL)),
+        call("approx_count_distinct", col("i"), NULL),
+        call("corr", col("i"), col("i")),
+    };
+    struct gar_expr *named[GAR_COUNT_OF(aggs)];
+    const char *const names[] = {"first", "last", "median", "mode", "least", "count", "corr"};
+    for (int64_t i = 0; i < GAR_COUNT_OF(aggs); i++) {
+        BUILD(gar_expr_new_alias(aggs[i], names[i], &named[i], &err));
+        gar_expr_unref(aggs[i]);
+    }
+    BUILD(gar_plan_aggregate(input, &key, 1, named, GAR_COUNT_OF(aggs), &plan, &err));
+    for (int64_t i = 0; i < GAR_COUNT_OF(aggs); i++) {
+        gar_expr_unref(named[i]);
+    }
+    gar_expr_unref(key);
+    gar_plan_unref(input);
+    return plan;
+}
+
+static struct gar_exec_options options_of(int64_t morsel_rows, bool allow_inline)
+{
+    return (struct gar_exec_options){.runtime = runtime,
+                                     .memory = gar_memory_system(),
+                                     .morsel_rows = morsel_rows,
+                                     .maintain_order = true,
+                                     .allow_inline = allow_inline};
+}
+
+static int64_t i64_at(const struct gar_batch *batch, int64_t column, int64_t row)
+{
+    const struct gar_column *flat = NULL;
+    const int64_t at = gar_column_locate(batch->columns[column], row, &flat);
+    return ((const int64_t *)flat->values)[at];
+}
+
+static void check_window_row(const struct gar_batch *batch, int64_t row, int64_t rows)
+{
+    const int64_t i = i64_at(batch, 0, row);
+    int64_t running = 0;
+    int64_t all = 0;
+    int64_t rank = 1;
+    for (int64_t j = 0; j < rows; j++) {
+        if (group_of(j) == group_of(i)) {
+            all++;
+            running += order_of(j) <= order_of(i) ? j : 0;
+            rank += order_of(j) < order_of(i);
+        }
+    }
+    assert_int_equal(i64_at(batch, 1, row), running);
+    assert_int_equal(i64_at(batch, 2, row), all);
+    assert_int_equal(i64_at(batch, 3, row), rank);
+    assert_true(i64_at(batch, 4, row) >= i); /* the row itself is in its frame */
+}
+
+static void check_group_row(const struct gar_batch *batch, int64_t row, int64_t rows)
+{
+    const int64_t g = i64_at(batch, 0, row);
+    const int64_t last = (rows - 1 - g) / 7 * 7 + g;
+    const double median = ((const double *)batch->columns[3]->values)[row];
+    assert_int_equal(i64_at(batch, 1, row), g);
+    assert_int_equal(i64_at(batch, 2, row), last);
+    assert_true(median * 2 == (double)(g + last));
+    assert_int_equal(i64_at(batch, 4, row), g);
+    assert_int_equal(i64_at(batch, 5, row), g);
+    assert_true(llabs(i64_at(batch, 6, row) - (last - g) / 7 - 1) <= 2);
+}
+
+typedef void (*check_fn)(const struct gar_batch *batch, int64_t row, int64_t rows);
+
+/* check may be NULL. */
+static enum gar_status run(const struct gar_plan *plan, const struct gar_exec_options *options,
+                           check_fn check, int64_t rows, int64_t *out_rows)
+{
+    struct gar_stream *stream = NULL;
+    enum gar_status status = gar_exec_start(plan, options, &stream, NULL);
+    while (status >= 0) {
+        struct gar_batch *batch = NULL;
+        status = gar_stream_next(stream, NULL, &batch, NULL);
+        if (status != GAR_OK) {
+            break;
+        }
+        for (int64_t i = 0; check != NULL && i < batch->rows; i++) {
+            check(batch, i, rows);
+        }
+        *out_rows += batch->rows;
+        gar_batch_unref(batch);
+    }
+    gar_stream_free(stream);
+    return status == GAR_EOF ? GAR_OK : status;
+}
+
+static void settle(void)
+{
+    while (gar_runtime_active(runtime) > 0) {
+        assert_true(gar_cancel_sleep(NULL, 100000, NULL) <= 0);
+    }
+}
+
+static void test_answers(void **context)
+{
+    (void)context;
+    static const int64_t sizes[] = {0, 1, 7, 40, 700};
+    static const int64_t morsels[] = {1, 13, 300, 100000};
+    for (int64_t s = 0; s < GAR_COUNT_OF(sizes); s++) {
+        struct gar_plan *plans[2] = {windows(sizes[s]), kept_rows(sizes[s])};
+        for (int64_t m = 0; m < GAR_COUNT_OF(morsels); m++) {
+            for (int32_t how = 0; how < 4; how++) {
+                const struct gar_exec_options options = options_of(morsels[m], how < 2);
+                int64_t rows = 0;
+                assert_int_equal(run(plans[how % 2], &options,
+                                     how % 2 == 0 ? check_window_row : check_group_row, sizes[s],
+                                     &rows),
+                                 GAR_OK);
+                assert_int_equal(rows, how % 2 == 0 ? sizes[s] : gar_min_i64(sizes[s], 7));
+            }
+        }
+        gar_plan_unref(plans[0]);
+        gar_plan_unref(plans[1]);
+    }
+    settle();
+}
+
+/* The n-th allocation fails: an error or the right answer, and nothing is left over. */
+static void test_allocation_failures(void **context)
+{
+    (void)context;
+    struct gar_plan *plans[2] = {windows(120), kept_rows(120)};
+    for (int64_t p = 0; p < 2; p++) {
+        const int64_t blocks = gar_alloc_live_blocks();
+        const int64_t bytes = gar_memory_system_live_bytes();
+        const struct gar_exec_options options = options_of(50, true);
+        bool is_done = false;
+        for (int64_t n = 1; !is_done; n++) {
+            int64_t rows = 0;
+            (void)gar_alloc_fail_at(n, false);
+            const enum gar_status status = run(plans[p], &options, NULL, 120, &rows);
+            is_done = gar_alloc_fail_at(0, false) < n;
+            assert_true(status == GAR_OK || status == GAR_ERR_NOMEM);
+            assert_int_equal(gar_alloc_live_blocks(), blocks);
+            assert_int_equal(gar_memory_system_live_bytes(), bytes);
+        }
+        gar_plan_unref(plans[p]);
+    }
+}
+
+static void test_stopping(void **context)
+{
+    (void)context;
+    struct gar_plan *plans[2] = {windows(3000), kept_rows(3000)};
+    for (int32_t how = 0; how < 16; how++) {
+        const struct gar_exec_options options = options_of(40, how % 4 < 2);
+        struct gar_stream *stream = NULL;
+        BUILD(gar_exec_start(plans[how % 2], &options, &stream, &err));
+        if (how % 8 < 4) {
+            assert_true(gar_cancel_sleep(NULL, how * 200000, NULL) <= 0);
+            gar_stream_cancel(stream, GAR_CANCEL_USER);
+            struct gar_batch *batch = NULL;
+            enum gar_status status = gar_stream_next(stream, NULL, &batch, NULL);
+            while (status == GAR_OK) {
+                gar_batch_unref(batch);
+                batch = NULL;
+                status = gar_stream_next(stream, NULL, &batch, NULL);
+            }
+            assert_true(status == GAR_ERR_CANCELLED || status == GAR_EOF);
+        }
+        gar_stream_free(stream);
+    }
+    gar_plan_unref(plans[0]);
+    gar_plan_unref(plans[1]);
+    settle();
+}
+
+static int set_up(void **context)
+{
+    (void)context;
+    const struct gar_runtime_options options = {.compute_threads = 3, .io_threads = 1};
+    return gar_runtime_new(&options, &runtime, NULL) == GAR_OK ? 0 : 1;
+}
+
+static int tear_down(void **context)
+{
+    (void)context;
+    gar_runtime_free(runtime);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_allocation_failures),
+        cmocka_unit_test(test_stopping),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
