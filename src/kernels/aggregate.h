@@ -114,8 +114,8 @@ GAR_MUST_USE enum gar_status gar_aggregate_combine(struct gar_aggregate *state,
                                                    const uint32_t *to_groups, int64_t count,
                                                    struct gar_error *err);
 
-/* The state must be sealed. The results of groups [first, first + count) as a FLAT column of spec->result; group_rows[g] is the number of rows seen
- * by group g (of all groups, not of the range). spec: the state's own or one that shares it.
+/* The results of groups [first, first + count) of a sealed state as a FLAT column of spec->result; group_rows[g] is the
+ * number of rows seen by group g (of all groups, not of the range). spec: the state's own or one that shares it.
  * Errors:  GAR_ERR_OVERFLOW naming function and type; GAR_ERR_NOMEM
  * Owns:    caller unrefs *out; the state is unchanged */
 GAR_MUST_USE enum gar_status gar_aggregate_finish(const struct gar_aggregate *state,
