@@ -30,8 +30,11 @@ static enum gar_status figure_expr(const struct gar_frame *frame, int64_t column
         status = gar_expr_call(functions[figure], args, figure == 1 ? 2 : 1, &call, err);
     }
     char *type = NULL;
-    if (status == GAR_OK && gar_expr_type_text(call, frame, &type, NULL) != GAR_OK) {
-        struct gar_expr *null = NULL; /* no mean of texts: an empty figure */
+    if (status == GAR_OK) {
+        status = gar_expr_type_text(call, frame, &type, err);
+    }
+    if (status == GAR_ERR_TYPE) { /* no mean of texts: an empty figure */
+        struct gar_expr *null = NULL;
         gar_expr_release(call);
         call = NULL;
         status = gar_expr_null(&null, err);

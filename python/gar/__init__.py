@@ -133,4 +133,9 @@ def __getattr__(name: str) -> object:
         import importlib
 
         return importlib.import_module("gar.functions")
+    if name.startswith("Gar"):  # one of the less common exceptions: also where pickle looks for them
+        from gar import exceptions
+
+        if name in exceptions.__all__:
+            return getattr(exceptions, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -505,8 +505,11 @@ static enum gar_status merged_key(const struct builder *b, int64_t left, struct 
         }
         struct gar_expr *column = NULL;
         GAR_TRY(gar_expr_new_column(b->renamed->schema->fields[i].name, &column, err));
-        const enum gar_status status = cast_key(column, b->right->schema->fields[i].type,
-                                                b->left->schema->fields[left].type, out, err);
+        const struct gar_type from = b->right->schema->fields[i].type;
+        const struct gar_type to = b->left->schema->fields[left].type;
+        /* A key that is all null has no type of its own to keep. */
+        const enum gar_status status =
+            cast_key(column, from, to.id == GAR_NULL ? from : to, out, err);
         gar_expr_unref(column);
         return status;
     }

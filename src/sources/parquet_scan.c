@@ -782,7 +782,14 @@ static enum gar_status open(struct gar_scan_provider *base, const struct gar_sca
 
 static int64_t row_count(struct gar_scan_provider *base)
 {
-    return ((struct provider *)base)->inputs.rows;
+    const struct gar_parquet_inputs *inputs = &((struct provider *)base)->inputs;
+    for (int64_t i = 0; i < inputs->count; i++) { /* a scan would say what has changed */
+        const struct gar_parquet_input *input = &inputs->items[i];
+        if (input->source == NULL && !gar_source_is_same(input->path, &input->id)) {
+            return -1;
+        }
+    }
+    return inputs->rows;
 }
 
 static void print(const struct gar_scan_provider *base, struct gar_strbuf *out)

@@ -144,6 +144,16 @@ bool gar_source_is_stream(const struct gar_source *source)
     return source->is_stream;
 }
 
+bool gar_source_is_same(const char *path, const struct gar_source_id *id)
+{
+    struct gar_file_info info;
+    if (gar_file_stat(path, &info, NULL) != GAR_OK) {
+        return false;
+    }
+    const struct gar_source_id now = id_of(&info);
+    return is_same(&now, id);
+}
+
 struct gar_source_id gar_source_id_of(const struct gar_source *source)
 {
     return id_of(&source->info);

@@ -34,6 +34,8 @@ const char *gar_source_path(const struct gar_source *source);
 /* Size when it was opened; -1 for a stream. */
 int64_t gar_source_bytes(const struct gar_source *source);
 bool gar_source_is_stream(const struct gar_source *source);
+/* Is the file at path still in this state? False also when it cannot be looked at. */
+bool gar_source_is_same(const char *path, const struct gar_source_id *id);
 struct gar_source_id gar_source_id_of(const struct gar_source *source);
 /* When anything of the file (content, name, owner) was changed last, by the kernel's clock. */
 int64_t gar_source_changed_ns(const struct gar_source *source);

@@ -5,6 +5,7 @@ import datetime
 import decimal
 import io
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -611,3 +612,28 @@ def test_a_failed_result_never_looks_complete():
     for _ in range(2):
         with pytest.raises(gar.GarError, match="'x'"):
             list(result)
+
+
+def test_errors_can_be_pickled():
+    for make in (
+        lambda: gar.range(3).where("x = 1").collect(),
+        lambda: gar.from_pydict({"a": ["x"]}).select(col("a").cast("int64")).collect(),
+        lambda: gar.read_parquet("/no/such/file"),
+    ):
+        with pytest.raises(gar.GarError) as caught:
+            make()
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert type(again) is type(caught.value)
+        assert str(again) == str(caught.value)
+    assert gar.GarTimeoutError is gar.exceptions.GarTimeoutError
+
+
+def test_rows_of_a_changed_file_are_not_counted(tmp_path):
+    path = tmp_path / "x.parquet"
+    gar.range(5).write_parquet(str(path))
+    files = [str(p) for p in tmp_path.rglob("*.parquet")] if path.is_dir() else [str(path)]
+    frame = gar.read_parquet(files)
+    assert frame.count_rows() == 5
+    os.unlink(files[0])
+    with pytest.raises(FileNotFoundError):
+        frame.count_rows()

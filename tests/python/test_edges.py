@@ -285,6 +285,7 @@ WINDOW = {
     "range_between": [-1, 1, 1],
 }
 EXPRESSION = {
+    "apply": [len, "int64"],
     "over": [gar.Window()],
     "alias": ["z"],
     "cast": ["int32"],
@@ -423,6 +424,15 @@ MODULE = {
     "set_runner_native": [],
     "set_execution_config": [],
     "get_or_infer_runner_type": [],
+    "ResourceRequest": [1, 0, 1024, 0],
+    "resources": [False],
+    "set_device_aside": ["no such device", "a reason"],
+    "restore_device": ["no such device"],
+    "trace": ["trace.json"],
+    "func": [len],
+    "cls": [Angry],
+    "method": [len],
+    "udf": [],
 }
 
 

@@ -297,3 +297,11 @@ def test_several_numbers_as_key(wide, how, data):
         db.register("r", tables[1])
         want = db.sql(f"select {columns} from l {sql} join r on l.k = r.k and l.j = r.j").fetchall()
     assert got == sorted(want, key=repr)
+
+
+def test_a_key_without_a_type():
+    nothing = gar.from_pydict({"k": [None, None]})
+    numbers = gar.from_pydict({"k": [1, 2]})
+    assert rows(nothing.join(numbers, on="k", how="right")) == [(1,), (2,)]
+    assert rows(nothing.join(numbers, on="k", how="outer")) == [(1,), (2,), (None,), (None,)]
+    assert nothing.join(numbers, on="k", how="left").count_rows() == 2

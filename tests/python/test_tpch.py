@@ -45,7 +45,9 @@ def same(mine, other):
     """Equal; our means of decimals have four digits more than the column, DuckDB's are floats."""
     if isinstance(mine, float) or isinstance(other, float):
         exact = isinstance(mine, float) and isinstance(other, float)
-        return math.isclose(float(mine), float(other), rel_tol=1e-9 if exact else 0, abs_tol=0 if exact else 6e-7)
+        return math.isclose(
+            float(mine), float(other), rel_tol=1e-9 if exact else 0, abs_tol=0 if exact else 6e-7
+        )
     return mine == other
 
 
