@@ -241,7 +241,7 @@ static PyObject *set_aside(PyObject *module, PyObject *args)
     const char *reason = NULL;
     struct gar_error err;
     enum gar_status status = GAR_OK;
-    if (!PyArg_ParseTuple(args, "sz", &device, &reason)) {
+    if (!parse_args(module_state(module), args, "sz", &device, &reason)) {
         return NULL;
     }
     PyThreadState *saved = PyEval_SaveThread();

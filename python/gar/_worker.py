@@ -44,7 +44,10 @@ def describe(error: BaseException) -> tuple[str, str, str, int]:
             wait = max(int(float(seconds) * 1e9), 0)
     except BaseException:
         wait = -1
-    clean = [part.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd") for part in (name, text, trace)]
+    clean = [
+        part.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
+        for part in (name, text, trace)
+    ]
     return clean[0], clean[1], clean[2], wait
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gar import _native
+from gar import _checks, _native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class ResourceRequest:
         memory_bytes: int | str | None = None,
         gpu_memory: int | str | None = None,
     ) -> None:
-        fields = _native.request_make(num_cpus, num_gpus, memory_bytes, gpu_memory)
+        fields = _checks.foreign(_native.request_make, num_cpus, num_gpus, memory_bytes, gpu_memory)
         object.__setattr__(self, "_fields", fields)
 
     @classmethod
@@ -190,7 +190,7 @@ def resources(look_again: bool = False) -> Resources:
     """
     import json
 
-    seen = json.loads(_native.resources(True, look_again))
+    seen = json.loads(_native.resources(True, _checks.flag("look_again", look_again)))
     return Resources(
         num_cpus=float(seen["num_cpus"]),
         free_cpus=float(seen["free_cpus"]),
@@ -208,9 +208,9 @@ def resources(look_again: bool = False) -> Resources:
 
 def set_device_aside(device: str, reason: str = "set aside by hand") -> None:
     """Take a device out of use: who holds it keeps it, nobody gets it anew. Its name as in resources().devices."""
-    _native.set_aside(device, reason)
+    _native.set_aside(_checks.text("device", device), _checks.text("reason", reason))
 
 
 def restore_device(device: str) -> None:
     """Take a device that was set aside, by hand or because it failed, back into use."""
-    _native.set_aside(device, None)
+    _native.set_aside(_checks.text("device", device), None)

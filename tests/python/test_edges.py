@@ -432,7 +432,7 @@ MODULE = {
     "func": [len],
     "cls": [Angry],
     "method": [len],
-    "udf": [],
+    "udf": [],  # its one argument has a name
 }
 
 
