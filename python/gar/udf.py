@@ -81,7 +81,7 @@ class _Options:
             else _checks.integer(f"{what}: max_concurrency", max_concurrency, 1)
         )
         self.retries = 0 if max_retries is None else _checks.integer(f"{what}: max_retries", max_retries, 0)
-        if on_error not in _ON_ERROR:
+        if not isinstance(on_error, (str, type(None))) or on_error not in _ON_ERROR:
             raise _native.GarValueError(
                 f"{what}: on_error must be 'raise', 'log' or 'ignore' (also 'null'), got {_checks.shown(on_error)}"
             )
@@ -527,7 +527,10 @@ class _MethodDecorator:
             if is_batch and return_dtype is None:
                 raise _native.GarValueError(f"{what}: a batch method needs return_dtype")
             _Options(what, **given)
-            function.__gar_method__ = (is_batch, return_dtype, given)
+            try:
+                function.__gar_method__ = (is_batch, return_dtype, given)
+            except AttributeError as error:  # a builtin
+                raise _native.GarTypeError(f"{what} is no function of Python: wrap it in one") from error
             return function
 
         return _decorate(mark, fn)

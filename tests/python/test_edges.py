@@ -432,7 +432,7 @@ MODULE = {
     "func": [len],
     "cls": [Angry],
     "method": [len],
-    "udf": [],  # its one argument has a name
+    "udf": [],
 }
 
 
@@ -488,7 +488,16 @@ CALLS = [(owner, name) for owner, (_, table) in owners().items() for name in tab
 CALLS += [("Expression", name) for name in registry_methods()]
 CALLS += [("functions", name) for name in gar.functions.__all__]
 # What changes the process (test_wrong_settings tries these), and the lookup of an enum, which is the standard library's.
-SETTERS = {"CountMode", "set_execution_config", "set_runner_native", "execution_config_ctx", "install_as"}
+# Called elsewhere: they change settings, or take named arguments only.
+SETTERS = {
+    "CountMode",
+    "set_execution_config",
+    "set_runner_native",
+    "execution_config_ctx",
+    "install_as",
+    "udf",
+}
+gar.resources()  # the machine is looked at once, for good
 
 
 def resolve(owner, name):
