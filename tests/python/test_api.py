@@ -251,7 +251,8 @@ def test_every_function_is_a_method_or_function():
         if keyword.iskeyword(name):
             continue
         assert hasattr(f, name), name
-        assert hasattr(gar.Expression, name) or name in ("when", "interval"), name
+        no_column = name in ("when", "interval", "ntile") or signature.startswith(f"{name}()")
+        assert hasattr(gar.Expression, name) or no_column, name
         if name not in ("when", "interval"):
             assert signature in getattr(f, name).__doc__
 
