@@ -74,6 +74,9 @@ struct gar_settings {
     /* A query that has not moved for so long says in the log and in its profile what it waits for; 0: never; default
      * 30,000. */
     int64_t watchdog_ms;
+    /* Free memory that is kept between queries; what is above goes back to the system; 0: default (a quarter of the limit,
+     * at most 2 GiB). */
+    int64_t memory_keep_bytes;
 };
 
 GAR_EXPERIMENTAL void gar_settings_init(struct gar_settings *settings);
@@ -81,8 +84,8 @@ GAR_EXPERIMENTAL void gar_settings_init(struct gar_settings *settings);
  * Errors: GAR_ERR_NOMEM. */
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_session_default(struct gar_session **out,
                                                                   struct gar_error *err);
-/* Settings from the environment are the defaults: GAR_NUM_THREADS, GAR_IO_THREADS, GAR_MEMORY_LIMIT, GAR_MORSEL_ROWS,
- * GAR_INLINE=0|1, GAR_COMPUTE_NICE, GAR_IO_NICE, GAR_COMPUTE_BATCH=0|1, GAR_PROGRESS=0|1|auto, GAR_WATCHDOG_SECONDS,
+/* Settings from the environment are the defaults: GAR_NUM_THREADS, GAR_IO_THREADS, GAR_MEMORY_LIMIT, GAR_MEMORY_KEEP,
+ * GAR_MORSEL_ROWS, GAR_INLINE=0|1, GAR_COMPUTE_NICE, GAR_IO_NICE, GAR_COMPUTE_BATCH=0|1, GAR_PROGRESS=0|1|auto, GAR_WATCHDOG_SECONDS,
  * GAR_FOOTER_CACHE (bytes of Parquet footers that the process keeps for files read again; default 16 MiB, 0: none); read
  * when the default session is made: GAR_TRACE=path (gar_trace_start), GAR_LOG=off|error|warning|info (gar_log_to). */
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_session_new(const struct gar_settings *settings,
@@ -120,8 +123,9 @@ struct gar_statistics {
     int64_t memory_held_bytes; /* kept by the pool for reuse, the live bytes included */
     int64_t heap_live_bytes;   /* small objects */
     int64_t heap_live_blocks;
-    int32_t threads; /* engine threads now */
-    int32_t queries; /* running now */
+    int32_t threads;           /* engine threads now */
+    int32_t queries;           /* running now */
+    int64_t memory_keep_bytes; /* free memory that is kept between queries */
 };
 
 GAR_EXPERIMENTAL void gar_session_statistics(struct gar_session *session,

@@ -152,12 +152,14 @@ static PyObject *get_settings(PyObject *module, PyObject *unused)
     gar_settings_init(&s);
     gar_session_settings(session, &s);
     return Py_BuildValue(
-        "{s:L,s:L,s:i,s:i,s:O,s:O,s:i,s:i,s:O,s:i,s:L}", "morsel_rows", (long long)s.morsel_rows,
-        "memory_limit_bytes", (long long)s.memory_limit_bytes, "num_threads", (int)s.num_threads,
-        "io_threads", (int)s.io_threads, "maintain_order", s.maintain_order ? Py_True : Py_False,
-        "enable_inline", s.enable_inline ? Py_True : Py_False, "compute_nice", (int)s.compute_nice,
-        "io_nice", (int)s.io_nice, "compute_batch", s.compute_batch ? Py_True : Py_False,
-        "progress", (int)s.progress, "watchdog_ms", (long long)s.watchdog_ms);
+        "{s:L,s:L,s:i,s:i,s:O,s:O,s:i,s:i,s:O,s:i,s:L,s:L}", "morsel_rows",
+        (long long)s.morsel_rows, "memory_limit_bytes", (long long)s.memory_limit_bytes,
+        "num_threads", (int)s.num_threads, "io_threads", (int)s.io_threads, "maintain_order",
+        s.maintain_order ? Py_True : Py_False, "enable_inline",
+        s.enable_inline ? Py_True : Py_False, "compute_nice", (int)s.compute_nice, "io_nice",
+        (int)s.io_nice, "compute_batch", s.compute_batch ? Py_True : Py_False, "progress",
+        (int)s.progress, "watchdog_ms", (long long)s.watchdog_ms, "memory_keep_bytes",
+        (long long)s.memory_keep_bytes);
 }
 
 static bool take_int(PyObject *dict, const char *name, int64_t *out)
@@ -207,6 +209,7 @@ static PyObject *configure(PyObject *module, PyObject *args)
     int32_t progress = (int32_t)s.progress;
     if (!take_int(dict, "morsel_rows", &s.morsel_rows) ||
         !take_int(dict, "memory_limit_bytes", &s.memory_limit_bytes) ||
+        !take_int(dict, "memory_keep_bytes", &s.memory_keep_bytes) ||
         !take_int32(dict, "num_threads", &s.num_threads) ||
         !take_int32(dict, "io_threads", &s.io_threads) ||
         !take_int32(dict, "compute_nice", &s.compute_nice) ||
@@ -238,11 +241,11 @@ static PyObject *statistics(PyObject *module, PyObject *unused)
     drop_list_drain(state->drops);
     gar_session_statistics(session, &s);
     return Py_BuildValue(
-        "{s:L,s:L,s:L,s:L,s:L,s:i,s:i}", "memory_live_bytes", (long long)s.memory_live_bytes,
+        "{s:L,s:L,s:L,s:L,s:L,s:i,s:i,s:L}", "memory_live_bytes", (long long)s.memory_live_bytes,
         "memory_peak_bytes", (long long)s.memory_peak_bytes, "memory_held_bytes",
         (long long)s.memory_held_bytes, "heap_live_bytes", (long long)s.heap_live_bytes,
         "heap_live_blocks", (long long)s.heap_live_blocks, "threads", (int)s.threads, "queries",
-        (int)s.queries);
+        (int)s.queries, "memory_keep_bytes", (long long)s.memory_keep_bytes);
 }
 
 static PyMethodDef module_functions[] = {

@@ -29,6 +29,7 @@ _ENGINE_SETTINGS = {
     "default_morsel_size": "morsel_rows",
     "maintain_order": "maintain_order",
     "memory_limit_bytes": "memory_limit_bytes",
+    "memory_keep_bytes": "memory_keep_bytes",
     "num_threads": "num_threads",
     "io_threads": "io_threads",
     "enable_inline": "enable_inline",
@@ -101,7 +102,7 @@ def set_execution_config(config: Any = None, **settings: Any) -> None:
     gives its order in any case. num_preview_rows: rows that repr shows. progress: "auto" draws a line in
     terminals and notebooks while a query runs for longer than half a second, "on" everywhere, "off" nowhere.
     watchdog_seconds: how long a query may stand still before the log says what it waits for (0: for ever;
-    default 30). memory_limit_bytes, num_threads, io_threads, enable_inline: see
+    default 30). memory_limit_bytes, memory_keep_bytes, num_threads, io_threads, enable_inline: see
     gar_settings in gar.h. Other names of Daft's settings are accepted; they steer parts that this engine
     does not have and change no result.
     """

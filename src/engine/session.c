@@ -200,6 +200,8 @@ static enum gar_status settings_from_environment(struct gar_settings *settings,
     settings->io_threads = (int32_t)gar_max_i64(-1, gar_min_i64(value, INT32_MAX));
     GAR_TRY(env_number("GAR_MEMORY_LIMIT", settings->memory_limit_bytes,
                        &settings->memory_limit_bytes, err));
+    GAR_TRY(env_number("GAR_MEMORY_KEEP", settings->memory_keep_bytes, &settings->memory_keep_bytes,
+                       err));
     GAR_TRY(env_number("GAR_MORSEL_ROWS", settings->morsel_rows, &settings->morsel_rows, err));
     GAR_TRY(env_number("GAR_INLINE", settings->enable_inline ? 1 : 0, &value, err));
     settings->enable_inline = value != 0;
@@ -232,6 +234,12 @@ static enum gar_status check_settings(const struct gar_settings *settings, struc
         return gar_error_set(err, GAR_ERR_VALUE,
                              "memory limit must be 0 (default) or positive, got %lld bytes",
                              (long long)settings->memory_limit_bytes);
+    }
+    if (settings->memory_keep_bytes < 0) {
+        return gar_error_set(err, GAR_ERR_VALUE,
+                             "memory kept between queries must be 0 (default) or positive, got "
+                             "%lld bytes",
+                             (long long)settings->memory_keep_bytes);
     }
     const int32_t threads[2] = {settings->num_threads, settings->io_threads};
     for (int32_t i = 0; i < 2; i++) {
@@ -311,7 +319,8 @@ enum gar_status gar_session_new(const struct gar_settings *settings, struct gar_
     gar_mutex_lock(&session->lock);
     session->synced.settings = full;
     gar_mutex_unlock(&session->lock);
-    const struct gar_memory_pool_options pool_options = {.limit_bytes = full.memory_limit_bytes};
+    const struct gar_memory_pool_options pool_options = {.limit_bytes = full.memory_limit_bytes,
+                                                         .resident_bytes = full.memory_keep_bytes};
     enum gar_status status = gar_memory_pool_new(&pool_options, &session->pool, err);
     if (status == GAR_OK) {
         gar_mutex_lock(&session->lock);
@@ -455,6 +464,7 @@ enum gar_status gar_session_configure(struct gar_session *session,
         if (full.memory_limit_bytes != session->synced.settings.memory_limit_bytes) {
             gar_memory_pool_set_limit(session->pool, full.memory_limit_bytes);
         }
+        gar_memory_pool_set_resident(session->pool, full.memory_keep_bytes);
         session->synced.settings = full;
     }
     gar_mutex_unlock(&session->lock);
@@ -501,6 +511,7 @@ void gar_session_statistics(struct gar_session *session, struct gar_statistics *
         .heap_live_blocks = gar_alloc_live_blocks(),
         .threads = is_ours ? gar_runtime_threads(runtime) : 0,
         .queries = is_ours ? (int32_t)gar_runtime_active(runtime) : 0,
+        .memory_keep_bytes = usage.resident_bytes,
     };
     gar_mutex_unlock(&session->lock);
     const size_t bytes = out->struct_bytes;

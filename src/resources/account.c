@@ -54,6 +54,7 @@ static void account_free(struct gar_memory *self, void *data, int64_t capacity)
     struct gar_account *account = (struct gar_account *)self;
     gar_memory_pool_give(account->pool, data, capacity);
     discharge(account, capacity, false);
+    gar_memory_pool_freed(account->pool);
 }
 
 static void account_ref(struct gar_memory *self)

@@ -225,6 +225,48 @@ static void test_trim_keeps_the_cap(void **state)
     gar_memory_pool_unref(pool);
 }
 
+static int64_t idle_bytes(struct gar_memory_pool *pool)
+{
+    struct gar_memory_usage usage;
+    gar_memory_pool_usage(pool, &usage);
+    return usage.idle_bytes;
+}
+
+/* While a query is inside nothing goes; its leave trims; what is freed afterwards goes in parts and with the last block. */
+static void test_late_frees(void **state)
+{
+    (void)state;
+    struct gar_memory_pool *pool = new_pool(512 * MIB, 20 * MIB);
+    struct gar_account *account = new_account(pool, 0);
+    void *data[200];
+    int64_t capacity[200];
+    gar_memory_pool_enter(pool);
+    gar_memory_pool_enter(pool);
+    for (int i = 0; i < 200; i++) {
+        data[i] = gar_memory_alloc(&account->memory, MIB, &capacity[i], NULL);
+        assert_non_null(data[i]);
+    }
+    for (int i = 0; i < 40; i++) {
+        gar_memory_free(&account->memory, data[i], capacity[i]);
+    }
+    gar_memory_pool_leave(pool);
+    assert_true(idle_bytes(pool) >= 40 * MIB);
+    gar_memory_pool_leave(pool);
+    assert_true(idle_bytes(pool) <= 40 * MIB); /* partly used spans may stay */
+    for (int i = 40; i < 200; i++) {
+        gar_memory_free(&account->memory, data[i], capacity[i]);
+        assert_true(idle_bytes(pool) <= (20 + 64 + 40) * MIB);
+    }
+    assert_true(idle_bytes(pool) <= 20 * MIB);
+    gar_memory_pool_set_resident(pool, MIB);
+    void *one = gar_memory_alloc(&account->memory, MIB, &capacity[0], NULL);
+    assert_non_null(one);
+    gar_memory_free(&account->memory, one, capacity[0]);
+    assert_true(idle_bytes(pool) <= MIB);
+    gar_account_unref(account);
+    gar_memory_pool_unref(pool);
+}
+
 /* Large maps are kept and reused when nearly the size. */
 static void test_large(void **state)
 {
@@ -326,6 +368,7 @@ int main(void)
         cmocka_unit_test(test_tickets),
         cmocka_unit_test(test_memory_outlives_account),
         cmocka_unit_test(test_trim_keeps_the_cap),
+        cmocka_unit_test(test_late_frees),
         cmocka_unit_test(test_large),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_process_pool_survives_fork),

@@ -8,8 +8,8 @@
  *    A taker looks into its own shard, then into the others, then cuts new blocks.
  * 3. New blocks are cut from the class's newest span (a map), several at a time, and populated outside the lock: one
  *    system call instead of hundreds of page faults. Spans hold one class only, so that they become empty again.
- * 4. Nothing goes back to the kernel until a trim, which runs between queries, or before a cut that would take more
- *    from the kernel than the limit. A trim detaches all free blocks, sorts them by address, and unmaps spans whose
+ * 4. Nothing goes back to the kernel until a trim, which runs between queries (when the last one leaves, and when
+ *    blocks are freed later), or before a cut that would take more from the kernel than the limit. A trim detaches all free blocks, sorts them by address, and unmaps spans whose
  *    blocks are all free.
  * 5. Above LARGE_BYTES a block is a map of its own and is kept on one list, for requests of nearly the same size.
  *
@@ -47,7 +47,9 @@ enum { SHARDS = 8, SMALL_SHIFT = 12, LARGE_SHIFT = 25, CLASSES = (LARGE_SHIFT - 
 #define SPAN_BYTES_MAX        (INT64_C(16) << 20)
 #define POPULATE_BYTES_MAX \
     (INT64_C(64) << 20) /* larger blocks are left to first touch, by several threads */
-#define DEFAULT_PERCENT 75
+#define DEFAULT_PERCENT    75
+#define RESIDENT_BYTES_MAX (INT64_C(2) << 30)  /* of the default cap */
+#define TRIM_STEP_BYTES    (INT64_C(64) << 20) /* freed between two trims while no query is inside */
 
 /* A free block, in its own first bytes. */
 struct block {
@@ -82,7 +84,9 @@ struct gar_memory_pool {
     /* Atomics. Relaxed: they are counts; memory itself is published through the locks. */
     int64_t refs; /* acquire-release */
     int64_t limit_bytes;
-    int64_t resident_bytes; /* 0: a quarter of the limit */
+    int64_t resident_bytes; /* 0: the default */
+    int64_t queries; /* inside; sequentially consistent: the last leave or a later free trims */
+    int64_t trim_at_bytes; /* idle bytes at which a free trims */
     GAR_ALIGNED(GAR_CACHE_LINE) int64_t used_bytes;
     int64_t peak_bytes;
     int64_t reserved_bytes;
@@ -103,6 +107,7 @@ static void *take_large(struct gar_memory_pool *pool, int64_t bytes);
 static struct block *find_large_locked(struct gar_memory_pool *pool, int64_t bytes)
     GAR_REQUIRES(pool->lock);
 static void make_room(struct gar_memory_pool *pool, int64_t bytes);
+static int64_t resident_cap(const struct gar_memory_pool *pool);
 static int64_t trim_to(struct gar_memory_pool *pool, int64_t keep_bytes);
 static int64_t trim_class(struct gar_memory_pool *pool, int32_t class);
 static int64_t trim_large(struct gar_memory_pool *pool, int64_t keep_bytes);
@@ -144,10 +149,19 @@ static void unlock_all(void) GAR_NO_TSA
     gar_mutex_unlock(&pools_lock);
 }
 
+/* The parent's queries do not go on in the child. */
+static void reset_child(void) GAR_NO_TSA
+{
+    for (struct gar_memory_pool *pool = first_pool; pool != NULL; pool = pool->next) {
+        __atomic_store_n(&pool->queries, 0, __ATOMIC_SEQ_CST);
+    }
+    unlock_all();
+}
+
 static void handle_forks(void)
 {
     static struct gar_fork_handler handler = {
-        .before = lock_all, .after_in_parent = unlock_all, .after_in_child = unlock_all};
+        .before = lock_all, .after_in_parent = unlock_all, .after_in_child = reset_child};
     gar_fork_register(&handler);
 }
 
@@ -201,8 +215,8 @@ enum gar_status gar_memory_pool_new(const struct gar_memory_pool_options *option
         gar_mutex_init(&pool->shards[i].lock);
     }
     pool->refs = 1;
-    pool->resident_bytes = options->resident_bytes;
     gar_memory_pool_set_limit(pool, options->limit_bytes);
+    gar_memory_pool_set_resident(pool, options->resident_bytes);
     link_pool(pool);
     *out = pool;
     return GAR_OK;
@@ -265,6 +279,12 @@ void gar_memory_pool_set_limit(struct gar_memory_pool *pool, int64_t bytes)
     __atomic_store_n(&pool->limit_bytes, bytes > 0 ? bytes : default_limit(), __ATOMIC_RELAXED);
 }
 
+void gar_memory_pool_set_resident(struct gar_memory_pool *pool, int64_t bytes)
+{
+    __atomic_store_n(&pool->resident_bytes, bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&pool->trim_at_bytes, resident_cap(pool), __ATOMIC_RELAXED);
+}
+
 void gar_memory_pool_usage(struct gar_memory_pool *pool, struct gar_memory_usage *out)
 {
     out->limit_bytes = get(&pool->limit_bytes);
@@ -273,6 +293,7 @@ void gar_memory_pool_usage(struct gar_memory_pool *pool, struct gar_memory_usage
     out->reserved_bytes = get(&pool->reserved_bytes);
     out->idle_bytes = get(&pool->idle_bytes);
     out->mapped_bytes = get(&pool->mapped_bytes);
+    out->resident_bytes = resident_cap(pool);
 }
 
 void gar_memory_pool_reset_peak(struct gar_memory_pool *pool)
@@ -586,8 +607,44 @@ static void make_room(struct gar_memory_pool *pool, int64_t bytes)
 
 int64_t gar_memory_pool_trim(struct gar_memory_pool *pool)
 {
+    const int64_t keep = resident_cap(pool);
+    const int64_t given = trim_to(pool, keep);
+    /* What partly used spans hold back stays above the cap: frees do not sort it again each time. */
+    const int64_t at = gar_max_i64(get(&pool->idle_bytes), keep) + TRIM_STEP_BYTES;
+    __atomic_store_n(&pool->trim_at_bytes, at, __ATOMIC_RELAXED);
+    return given;
+}
+
+void gar_memory_pool_enter(struct gar_memory_pool *pool)
+{
+    (void)__atomic_fetch_add(&pool->queries, 1, __ATOMIC_SEQ_CST);
+}
+
+void gar_memory_pool_leave(struct gar_memory_pool *pool)
+{
+    const int64_t left = __atomic_sub_fetch(&pool->queries, 1, __ATOMIC_SEQ_CST);
+    assert(left >= 0);
+    if (left == 0) {
+        (void)gar_memory_pool_trim(pool);
+    }
+}
+
+void gar_memory_pool_freed(struct gar_memory_pool *pool)
+{
+    const int64_t idle = get(&pool->idle_bytes);
+    const int64_t keep = resident_cap(pool);
+    if (GAR_LIKELY(idle <= keep) || __atomic_load_n(&pool->queries, __ATOMIC_SEQ_CST) > 0) {
+        return;
+    }
+    if (idle > get(&pool->trim_at_bytes) || get(&pool->used_bytes) == 0) {
+        (void)gar_memory_pool_trim(pool);
+    }
+}
+
+static int64_t resident_cap(const struct gar_memory_pool *pool)
+{
     const int64_t set = get(&pool->resident_bytes);
-    return trim_to(pool, set > 0 ? set : get(&pool->limit_bytes) / 4);
+    return set > 0 ? set : gar_min_i64(get(&pool->limit_bytes) / 4, RESIDENT_BYTES_MAX);
 }
 
 int64_t gar_memory_pool_trim_all(struct gar_memory_pool *pool)

@@ -18,6 +18,8 @@ void *gar_memory_pool_take(struct gar_memory_pool *pool, int64_t block_bytes);
 void *gar_memory_pool_take_idle(struct gar_memory_pool *pool, int64_t block_bytes,
                                 int64_t *out_block_bytes);
 void gar_memory_pool_give(struct gar_memory_pool *pool, void *data, int64_t block_bytes);
+/* After a block was given and discharged: trims if no query is inside and there is reason to. */
+void gar_memory_pool_freed(struct gar_memory_pool *pool);
 
 /* atomically raise *peak to value. */
 GAR_INLINE void gar_raise_peak(int64_t *peak, int64_t value)

@@ -35,6 +35,10 @@ static void work(void *context)
             gar_memory_free(&account->memory, old->data, old->capacity);
             gar_free(old);
         }
+        if (random % 31 == 0) {
+            gar_memory_pool_enter(account->pool);
+            gar_memory_pool_leave(account->pool);
+        }
         if (random % 97 == 0) {
             (void)gar_memory_pool_trim_all(account->pool);
         }
@@ -43,7 +47,8 @@ static void work(void *context)
 
 int main(void)
 {
-    const struct gar_memory_pool_options options = {.limit_bytes = INT64_C(20) << 20};
+    const struct gar_memory_pool_options options = {.limit_bytes = INT64_C(20) << 20,
+                                                    .resident_bytes = INT64_C(1) << 20};
     struct gar_memory_pool *pool;
     if (gar_memory_pool_new(&options, &pool, NULL) != GAR_OK ||
         gar_account_new(pool, "stress", 0, &account, NULL) != GAR_OK) {

@@ -119,6 +119,7 @@ enum gar_status gar_runtime_enter(struct gar_runtime *runtime, struct gar_error 
     const bool is_open = !runtime->synced.is_ending;
     if (is_open) {
         (void)__atomic_fetch_add(&runtime->active, 1, __ATOMIC_RELAXED);
+        gar_memory_pool_enter(runtime->memory);
     }
     gar_mutex_unlock(&runtime->lock);
     return is_open ? GAR_OK
@@ -129,8 +130,8 @@ enum gar_status gar_runtime_enter(struct gar_runtime *runtime, struct gar_error 
 void gar_runtime_leave(struct gar_runtime *runtime)
 {
     /* Before the count falls: afterwards the runtime may be gone. */
-    if (__atomic_load_n(&runtime->active, __ATOMIC_RELAXED) == 1) {
-        (void)gar_memory_pool_trim(runtime->memory);
+    if (!gar_runtime_is_forked(runtime)) {
+        gar_memory_pool_leave(runtime->memory);
     }
     gar_mutex_lock(&runtime->lock);
     const int64_t left = __atomic_sub_fetch(&runtime->active, 1, __ATOMIC_RELEASE);
