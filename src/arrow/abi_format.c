@@ -294,12 +294,18 @@ static enum gar_status import_field(const struct ArrowSchema *abi, struct gar_fi
     }
     out->name = (char *)(uintptr_t)name; /* borrowed; the schema copies it */
     out->nullable = (abi->flags & ARROW_FLAG_NULLABLE) != 0;
-    if (abi->metadata != NULL) {
-        out->metadata_bytes = abi_metadata_bytes(abi->metadata);
-        if (out->metadata_bytes < 0) {
-            return gar_error_set(err, GAR_ERR_FORMAT,
-                                 "the metadata of an Arrow field is malformed");
-        }
+    if (abi->metadata == NULL) {
+        return GAR_OK;
+    }
+    const int64_t bytes = abi_metadata_bytes(abi->metadata);
+    if (bytes < 0) {
+        return gar_error_set(err, GAR_ERR_FORMAT, "the metadata of an Arrow field is malformed");
+    }
+    /* Fixed-size binary becomes binary: it is not the storage any more that an extension type (UUID) is made of. */
+    const bool is_lost = abi->format[0] == 'w' &&
+                         memmem(abi->metadata, (size_t)bytes, "ARROW:extension:", 16) != NULL;
+    if (!is_lost) {
+        out->metadata_bytes = bytes;
         out->metadata = (char *)(uintptr_t)abi->metadata;
     }
     return GAR_OK;

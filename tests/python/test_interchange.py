@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -354,3 +355,11 @@ def test_any_arrow_layout_reads_the_same(values, data):
     length = data.draw(st.integers(0, len(values)))
     part = chosen.slice(start, length)
     assert gar.from_arrow(pa.table({"c": part})).to_pydict() == {"c": values[start : start + length]}
+
+
+def test_uuid_goes_back_as_binary(tmp_path):
+    """Fixed-size binary becomes binary; the extension type that asks for the former is dropped."""
+    table = pa.table({"a": pa.array([b"a" * 16, None], pa.uuid())})
+    assert gar.from_arrow(table).to_arrow()["a"].to_pylist() == [b"a" * 16, None]
+    pq.write_table(table, tmp_path / "u.parquet")
+    assert gar.read_parquet(tmp_path / "u.parquet").to_arrow()["a"].to_pylist() == [b"a" * 16, None]

@@ -263,7 +263,14 @@ static enum gar_status read_field(struct flat *f, struct flat_table field, struc
     if (out->unit > GAR_NANO) {
         out->unit = -1;
     }
-    return read_metadata(f, field, arena, out, err);
+    GAR_TRY(read_metadata(f, field, arena, out, err));
+    /* It is read as binary: not the storage any more that an extension type (UUID) is made of. */
+    if (out->kind == PARQUET_ARROW_FIXED_SIZE_BINARY && out->metadata != NULL &&
+        memmem(out->metadata, (size_t)out->metadata_bytes, "ARROW:extension:", 16) != NULL) {
+        out->metadata = NULL;
+        out->metadata_bytes = 0;
+    }
+    return GAR_OK;
 }
 
 enum gar_status gar_parquet_arrow_facts(const char *base64, int64_t bytes, struct gar_arena *arena,
