@@ -109,9 +109,7 @@ def q3(t):
 def q4(t):
     late = t.lineitem.where(col("l_commitdate") < col("l_receiptdate"))
     return (
-        t.orders.where(
-            (col("o_orderdate") >= day(1993, 7, 1)) & (col("o_orderdate") < day(1993, 10, 1))
-        )
+        t.orders.where((col("o_orderdate") >= day(1993, 7, 1)) & (col("o_orderdate") < day(1993, 10, 1)))
         .join(late, left_on="o_orderkey", right_on="l_orderkey", how="semi")
         .groupby("o_orderpriority")
         .agg(lit(1).count().alias("order_count"))
@@ -143,7 +141,9 @@ def q6(t):
     return t.lineitem.where(
         (col("l_shipdate") >= day(1994, 1, 1))
         & (col("l_shipdate") < day(1995, 1, 1))
-        & col("l_discount").between(lit("0.05").cast(gar.DataType.decimal128(15, 2)), lit("0.07").cast(gar.DataType.decimal128(15, 2)))
+        & col("l_discount").between(
+            lit("0.05").cast(gar.DataType.decimal128(15, 2)), lit("0.07").cast(gar.DataType.decimal128(15, 2))
+        )
         & (col("l_quantity") < 24)
     ).agg((col("l_extendedprice") * col("l_discount")).sum().alias("revenue"))
 
@@ -206,9 +206,9 @@ def q8(t):
         )
         .select(
             "o_year",
-            (
-                col("brazil").cast(gar.DataType.float64()) / col("all").cast(gar.DataType.float64())
-            ).alias("mkt_share"),
+            (col("brazil").cast(gar.DataType.float64()) / col("all").cast(gar.DataType.float64())).alias(
+                "mkt_share"
+            ),
         )
         .sort("o_year")
     )
@@ -230,8 +230,7 @@ def q9(t):
             col("n_name").alias("nation"),
             col("o_orderdate").year().alias("o_year"),
             (
-                col("l_extendedprice") * (1 - col("l_discount"))
-                - col("ps_supplycost") * col("l_quantity")
+                col("l_extendedprice") * (1 - col("l_discount")) - col("ps_supplycost") * col("l_quantity")
             ).alias("amount"),
         )
         .groupby("nation", "o_year")
@@ -251,9 +250,7 @@ def q10(t):
             & (col("l_returnflag") == "R")
             & (col("c_nationkey") == col("n_nationkey"))
         )
-        .groupby(
-            "c_custkey", "c_name", "c_acctbal", "c_phone", "n_name", "c_address", "c_comment"
-        )
+        .groupby("c_custkey", "c_name", "c_acctbal", "c_phone", "n_name", "c_address", "c_comment")
         .agg(revenue().alias("revenue"))
         .select(
             "c_custkey",
@@ -343,18 +340,14 @@ def q14(t):
 
 def q15(t):
     made = (
-        t.lineitem.where(
-            (col("l_shipdate") >= day(1996, 1, 1)) & (col("l_shipdate") < day(1996, 4, 1))
-        )
+        t.lineitem.where((col("l_shipdate") >= day(1996, 1, 1)) & (col("l_shipdate") < day(1996, 4, 1)))
         .groupby(col("l_suppkey").alias("supplier_no"))
         .agg(revenue().alias("total_revenue"))
     )
     most = made.agg(col("total_revenue").max().alias("most"))
     return (
         product(t.supplier, made, most)
-        .where(
-            (col("s_suppkey") == col("supplier_no")) & (col("total_revenue") == col("most"))
-        )
+        .where((col("s_suppkey") == col("supplier_no")) & (col("total_revenue") == col("most")))
         .select("s_suppkey", "s_name", "s_address", "s_phone", "total_revenue")
         .sort("s_suppkey")
     )
@@ -373,9 +366,7 @@ def q16(t):
         .join(complained, left_on="ps_suppkey", right_on="s_suppkey", how="anti")
         .groupby("p_brand", "p_type", "p_size")
         .agg(col("ps_suppkey").count_distinct().alias("supplier_cnt"))
-        .sort(
-            ["supplier_cnt", "p_brand", "p_type", "p_size"], desc=[True, False, False, False]
-        )
+        .sort(["supplier_cnt", "p_brand", "p_type", "p_size"], desc=[True, False, False, False])
     )
 
 
@@ -398,11 +389,7 @@ def q17(t):
 
 
 def q18(t):
-    large = (
-        t.lineitem.groupby("l_orderkey")
-        .agg(col("l_quantity").sum().alias("sum"))
-        .where(col("sum") > 300)
-    )
+    large = t.lineitem.groupby("l_orderkey").agg(col("l_quantity").sum().alias("sum")).where(col("sum") > 300)
     return (
         product(t.customer, t.orders, t.lineitem)
         .where((col("c_custkey") == col("o_custkey")) & (col("o_orderkey") == col("l_orderkey")))
@@ -443,9 +430,7 @@ def q19(t):
 def q20(t):
     forest = t.part.where(col("p_name").startswith("forest"))
     shipped = (
-        t.lineitem.where(
-            (col("l_shipdate") >= day(1994, 1, 1)) & (col("l_shipdate") < day(1995, 1, 1))
-        )
+        t.lineitem.where((col("l_shipdate") >= day(1994, 1, 1)) & (col("l_shipdate") < day(1995, 1, 1)))
         .groupby("l_partkey", "l_suppkey")
         .agg((col("l_quantity").sum().cast(gar.DataType.float64()) * 0.5).alias("half"))
     )
@@ -466,9 +451,7 @@ def q20(t):
 def q21(t):
     others = renamed(t.lineitem.select("l_orderkey", "l_suppkey"), "o_")
     late_others = renamed(
-        t.lineitem.where(col("l_receiptdate") > col("l_commitdate")).select(
-            "l_orderkey", "l_suppkey"
-        ),
+        t.lineitem.where(col("l_receiptdate") > col("l_commitdate")).select("l_orderkey", "l_suppkey"),
         "late_",
     )
     return (

@@ -309,7 +309,8 @@ struct gar_query {
     int64_t idle_ns;                  /* after so long without a consumer */
     bool is_idle_timed;
 
-    struct gar_actor_group *actors; /* owned as an object; of functions that pools perform; or NULL */
+    struct gar_actor_group
+        *actors; /* owned as an object; of functions that pools perform; or NULL */
 
     /* role */
     struct gar_pipeline *current;

@@ -210,8 +210,7 @@ static void fill_info(const struct stat *from, struct gar_file_info *out)
     out->bytes = (int64_t)from->st_size;
     out->modified_ns =
         (int64_t)from->st_mtim.tv_sec * GAR_NS_PER_S + (int64_t)from->st_mtim.tv_nsec;
-    out->changed_ns =
-        (int64_t)from->st_ctim.tv_sec * GAR_NS_PER_S + (int64_t)from->st_ctim.tv_nsec;
+    out->changed_ns = (int64_t)from->st_ctim.tv_sec * GAR_NS_PER_S + (int64_t)from->st_ctim.tv_nsec;
     out->device = (uint64_t)from->st_dev;
     out->inode = (uint64_t)from->st_ino;
 }

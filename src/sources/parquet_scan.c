@@ -2,7 +2,8 @@
 /* The Parquet scan: one unit per row group that statistics do not exclude.
  *
  *   next    the next row group
- *   load    opens the file, so that an idle scan keeps none open, and reads the byte ranges of the needed column chunks, neighbours joined, into one buffer per range
+ *   load    opens the file, so that an idle scan keeps none open, and reads the byte ranges of the needed column chunks,
+ *           neighbours joined, into one buffer per range
  *   decode  max_rows rows at a time. With a filter: its columns first; rows that fail are never decoded in the other columns
  *           (pages without a row left are not even decompressed). Few rows left: dense columns. Many: whole columns
  *           with a selection.

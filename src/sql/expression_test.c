@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -236,7 +237,9 @@ static void test_places(void **state)
         const uint64_t count = 1 + (random >> 33) % 12;
         for (uint64_t i = 0; i < count; i++) {
             random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-            strcat(strcat(text, words[(random >> 33) % (uint64_t)GAR_COUNT_OF(words)]), " ");
+            const size_t used = strlen(text);
+            (void)snprintf(text + used, sizeof text - used, "%s ",
+                           words[(random >> 33) % (uint64_t)GAR_COUNT_OF(words)]);
         }
         struct gar_error err = GAR_ERROR_INIT;
         struct gar_expr *expr = NULL;

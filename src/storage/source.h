@@ -22,7 +22,8 @@ struct gar_source_id {
 
 struct gar_source;
 
-/* Open a file, or standard input for "-". Files that claim to be empty and are not (/proc) are streams. With `expected` (may be NULL) the file must still be in that state.
+/* Open a file, or standard input for "-". Files that claim to be empty and are not (/proc) are streams.
+ * With `expected` (may be NULL) the file must still be in that state.
  * Errors: GAR_ERR_IO with path and the system's reason (os_errno), also for a directory and a file that changed.
  * Owns: caller unrefs *out. Threads: may block. */
 GAR_MUST_USE enum gar_status gar_source_open(const char *path, const struct gar_source_id *expected,
