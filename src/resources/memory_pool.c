@@ -9,7 +9,8 @@
  * 3. New blocks are cut from the class's newest span (a map), several at a time, and populated outside the lock: one
  *    system call instead of hundreds of page faults. Spans hold one class only, so that they become empty again.
  * 4. Nothing goes back to the kernel until a trim, which runs between queries (when the last one leaves, and when
- *    blocks are freed later), or before a cut that would take more from the kernel than the limit. A trim detaches all free blocks, sorts them by address, and unmaps spans whose
+ *    blocks are freed later), or before a cut that would take more from the kernel than the limit.
+ *    A trim detaches all free blocks, sorts them by address, and unmaps spans whose
  *    blocks are all free.
  * 5. Above LARGE_BYTES a block is a map of its own and is kept on one list, for requests of nearly the same size.
  *
