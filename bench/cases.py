@@ -16,6 +16,8 @@ CASES = {
     "group_orderkey": ("group by l_orderkey, 1.5 million groups: sum", 1),
     "small_query": ("1,000-row table in memory: filter, group, sum; a thousand times", 1000),
 }
+# The group `tpch`: all of TPC-H, each query a case, reported as one table.
+TPCH = {f"tpch_q{number}": (f"TPC-H Q{number}, SF1", 1) for number in range(1, 23)}
 
 
 def canonical(result):

@@ -4,14 +4,21 @@
 What a method returns is turned into plain rows outside of the measured time (cases.py). An engine
 that lacks a method does not take part in that case. Each engine gets THREADS threads; inputs are the
 same files for all, but for Daft, which cannot read Parquet files whose Arrow schema says string_view:
-it gets the same rows rewritten with plain strings.
+it gets the same rows rewritten with plain strings. The queries of TPC-H are in the folder tpch.
 """
 
 import datetime
+import importlib
 import os
+import sys
 from decimal import Decimal
+from types import SimpleNamespace
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "tpch"))
 
 THREADS = 2
+TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
+SCALE_FACTOR = 1
 SMALL_ROWS = 1000
 SMALL_LOOPS = 1000
 
@@ -64,6 +71,7 @@ class Engine:
 
     def __init__(self, data, check=False):
         self.lineitem = f"{data}/tpch-1/lineitem.parquet"
+        self.folder = f"{data}/tpch-1"
         self.csv = f"{data}/csv-1/lineitem.csv"
         self.check = check
         self.small = None
@@ -71,6 +79,16 @@ class Engine:
 
     def start(self):
         pass
+
+    def tables(self, scan):
+        """The tables of TPC-H by name, for the queries in the folder tpch."""
+        frames = {name: scan(f"{self.folder}/{name}.parquet") for name in TABLES}
+        return SimpleNamespace(scale_factor=SCALE_FACTOR, **frames)
+
+    @staticmethod
+    def sql(number):
+        queries = importlib.import_module("sql").QUERIES
+        return queries[number].replace("{scale_factor}", str(SCALE_FACTOR))
 
 
 class Gar(Engine):
@@ -87,6 +105,10 @@ class Gar(Engine):
 
     def read(self):
         return self.gar.read_parquet(self.lineitem)
+
+    def tpch(self, number):
+        query = importlib.import_module("queries").QUERIES[number]
+        return query(self.tables(self.gar.read_parquet)).to_pylist()
 
     def q1(self):
         col = self.gar.col
@@ -184,6 +206,11 @@ class DuckDB(Engine):
     def table(self, sql):
         return self.con.execute(sql).to_arrow_table()
 
+    def tpch(self, number):
+        for name in TABLES:
+            self.con.execute(f"create or replace view {name} as from '{self.folder}/{name}.parquet'")
+        return self.con.execute(self.sql(number)).fetchall()
+
     def q1(self):
         return self.rows(f"""
             select l_returnflag, l_linestatus, sum(l_quantity) sum_qty, sum(l_extendedprice) sum_base_price,
@@ -252,6 +279,10 @@ class Polars(Engine):
 
     def run(self, query):
         return query.collect(engine="streaming")
+
+    def tpch(self, number):
+        query = importlib.import_module("polars_queries").QUERIES[number]
+        return self.run(query(self.tables(self.pl.scan_parquet))).rows()
 
     def q1(self):
         col = self.pl.col
@@ -337,7 +368,8 @@ class Daft(Engine):
 
     def __init__(self, data, check=False):
         super().__init__(data, check)
-        self.lineitem = f"{data}/tpch-1-plain/lineitem.parquet"
+        self.folder = f"{data}/tpch-1-plain"
+        self.lineitem = f"{self.folder}/lineitem.parquet"
 
     def start(self):
         os.environ["DAFT_PROGRESS_BAR"] = "0"
@@ -353,6 +385,11 @@ class Daft(Engine):
 
     def read(self):
         return self.daft.read_parquet(self.lineitem)
+
+    def tpch(self, number):
+        tables = vars(self.tables(self.daft.read_parquet))
+        tables.pop("scale_factor")
+        return self.daft.sql(self.sql(number), register_globals=False, **tables).to_pylist()
 
     def q1(self):
         col = self.daft.col

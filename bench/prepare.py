@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rewrite lineitem with plain strings for readers that refuse string_view: tpch-1 -> tpch-1-plain."""
+"""Rewrite all tables with plain strings for readers that refuse string_view: tpch-1 -> tpch-1-plain."""
 
 import os
 import sys
 
 
-def main(data):
-    source, target = f"{data}/tpch-1/lineitem.parquet", f"{data}/tpch-1-plain/lineitem.parquet"
+def rewrite(source, target):
     if os.path.exists(target):
         return
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     file = pq.ParquetFile(source)
-    os.makedirs(os.path.dirname(target), exist_ok=True)
     staged = f"{target}.{os.getpid()}"
     schema = pa.schema(
         [
@@ -26,6 +24,14 @@ def main(data):
             table = file.read_row_group(group)
             writer.write_table(table.cast(schema), row_group_size=table.num_rows)
     os.replace(staged, target)
+
+
+def main(data):
+    folder = f"{data}/tpch-1-plain"
+    os.makedirs(folder, exist_ok=True)
+    for name in sorted(os.listdir(f"{data}/tpch-1")):
+        if name.endswith(".parquet"):
+            rewrite(f"{data}/tpch-1/{name}", f"{folder}/{name}")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 Usage: worker.py ENGINE CASE DATA     lines on standard input: check | run;  answers: one JSON line each
 """
 
+import functools
 import gc
 import json
 import os
@@ -62,7 +63,9 @@ def main(argv):
         answers.flush()
 
     engine_type = engines.ENGINES[name]
-    if not hasattr(engine_type, case):
+    # The case tpch_q5 is the method tpch with the number 5.
+    method, *number = ("tpch", int(case[len("tpch_q") :])) if case in cases.TPCH else (case,)
+    if not hasattr(engine_type, method):
         answer({"absent": True})
         return 0
     try:
@@ -71,7 +74,7 @@ def main(argv):
     except ImportError as error:
         answer({"error": f"not installed: {error}"})
         return 0
-    call = getattr(engine, case)
+    call = functools.partial(getattr(engine, method), *number)
     for line in sys.stdin:
         try:
             if line.strip() == "check":
