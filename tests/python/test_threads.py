@@ -39,15 +39,20 @@ def run_python(code, *args, **environment):
 
 # What the scripts below start with.
 HEAD = """
-import collections, os, sys
+import collections, os, sys, time
 import gar
 from gar import col
 
 def threads():
-    names = collections.Counter()
-    for task in os.listdir("/proc/self/task"):
-        name = open(f"/proc/self/task/{task}/comm").read().strip()
-        names["other" if task == str(os.getpid()) else name.rstrip("0123456789-")] += 1
+    own = open("/proc/self/comm").read().strip()
+    for _ in range(1000):  # a thread names itself when it first runs
+        names = collections.Counter()
+        for task in os.listdir("/proc/self/task"):
+            name = open(f"/proc/self/task/{task}/comm").read().strip()
+            names["other" if task == str(os.getpid()) else name.rstrip("0123456789-")] += 1
+        if own.rstrip("0123456789-") not in names:
+            break
+        time.sleep(0.005)
     return dict(names)
 
 def work():
