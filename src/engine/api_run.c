@@ -118,7 +118,7 @@ static int64_t deadline_of(int64_t timeout_ms)
 }
 
 static enum gar_status start_query(struct gar_result *result, const struct gar_plan *plan,
-                                   bool is_flat, const struct gar_run_options *run,
+                                   bool is_flat, bool has_order, const struct gar_run_options *run,
                                    struct gar_error *err)
 {
     struct gar_settings settings;
@@ -136,7 +136,7 @@ static enum gar_status start_query(struct gar_result *result, const struct gar_p
         .memory = &result->account->memory,
         .cancel = result->cancel,
         .morsel_rows = settings.morsel_rows,
-        .maintain_order = settings.maintain_order,
+        .maintain_order = settings.maintain_order || has_order,
         .allow_inline = settings.enable_inline && run->mode == GAR_RUN_ON_DEMAND,
         .is_greedy = !is_flat, /* a frame is made of all of it */
         .flat_result = is_flat,
@@ -150,9 +150,10 @@ static enum gar_status start_query(struct gar_result *result, const struct gar_p
     return status;
 }
 
-/* Run a plan that may not be a frame's (counts, writes). is_flat: without dictionaries, for those who take Arrow arrays. */
+/* Run a plan that may not be a frame's (counts, writes). is_flat: without dictionaries, for those who take Arrow arrays.
+ * has_order: the rows have come in an order (of a sort, perhaps) that stays, whatever the setting. */
 static enum gar_status run_plan(struct gar_session *session, const struct gar_plan *plan,
-                                bool is_flat, const struct gar_run_options *options,
+                                bool is_flat, bool has_order, const struct gar_run_options *options,
                                 struct gar_result **out, struct gar_error *err)
 {
     struct gar_run_options run;
@@ -168,7 +169,7 @@ static enum gar_status run_plan(struct gar_session *session, const struct gar_pl
     result->context = run.context;
     result->interrupt = (struct gar_interrupt){.check = ask_caller, .context = result};
     result->batch_rows = run.batch_rows;
-    const enum gar_status status = start_query(result, plan, is_flat, &run, err);
+    const enum gar_status status = start_query(result, plan, is_flat, has_order, &run, err);
     if (status != GAR_OK) {
         gar_result_release(result);
         return status;
@@ -180,7 +181,7 @@ static enum gar_status run_plan(struct gar_session *session, const struct gar_pl
 enum gar_status gar_frame_run(const struct gar_frame *frame, const struct gar_run_options *options,
                               struct gar_result **out, struct gar_error *err)
 {
-    return run_plan(frame->session, frame->plan, true, options, out, err);
+    return run_plan(frame->session, frame->plan, true, frame->is_collected, options, out, err);
 }
 
 void gar_result_release(struct gar_result *result)
@@ -494,7 +495,7 @@ static enum gar_status collect_plan(struct gar_session *session, const struct ga
                                     struct gar_error *err)
 {
     struct gar_result *result = NULL;
-    GAR_TRY(run_plan(session, plan, false, options, &result, err));
+    GAR_TRY(run_plan(session, plan, false, false, options, &result, err));
     const enum gar_status status = gar_result_collect(result, -1, out, err);
     gar_result_release(result);
     return status;
