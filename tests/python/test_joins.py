@@ -305,3 +305,21 @@ def test_a_key_without_a_type():
     assert rows(nothing.join(numbers, on="k", how="right")) == [(1,), (2,)]
     assert rows(nothing.join(numbers, on="k", how="outer")) == [(1,), (2,), (None,), (None,)]
     assert nothing.join(numbers, on="k", how="left").count_rows() == 2
+
+
+def test_a_join_that_outgrows_the_caller():
+    """Small inputs, many pairs: the query moves to the pools in the middle of a batch."""
+    left = gar.from_pydict({"a": list(range(900)), "k": [i % 50 for i in range(900)]})
+    right = gar.from_pydict({"b": list(range(800)), "k": [i % 60 for i in range(800)]})
+    pairs = left.select("a").join(right.select("b"), how="cross")
+    total = sum(range(900)) * 800 * 7 + sum(range(800)) * 900
+    assert sum(row["a"] * 7 + row["b"] for row in pairs.iter_rows()) == total
+    assert pairs.agg((col("a") * 7 + col("b")).sum().alias("s")).to_pydict() == {"s": [total]}
+    want = sorted(
+        ((a, b) for a in range(900) for b in range(800) if a % 50 == b % 60 and (a + b) % 3 == 0), key=repr
+    )
+    joined = left.join(right, on="k", how="outer", condition=(col("a") + col("b")) % 3 == 0)
+    both = joined.where(col("a").not_null() & col("b").not_null()).select("a", "b")
+    assert rows(both) == want
+    lonely = joined.where(col("a").is_null() | col("b").is_null())
+    assert lonely.count_rows() == (900 - len({a for a, _ in want})) + (800 - len({b for _, b in want}))
