@@ -509,6 +509,19 @@ static enum gar_status show(struct gar_plan *join, const struct gar_schema *sche
     return status;
 }
 
+/* A key of several relations at once could end up inside one side of a join, where it would have to be a condition: that
+ * is another equality for NaN. Such joins stay as they were written. */
+static bool has_wide_key(const struct graph *g)
+{
+    for (int64_t p = 0; p < g->predicate_count; p++) {
+        const struct predicate *q = &g->predicates[p];
+        if (q->right != NULL && (!is_single(q->left_set) || !is_single(q->right_set))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static enum gar_status reorder(struct graph *g, const struct gar_plan *node, struct gar_plan **out,
                                struct gar_error *err)
 {
@@ -521,6 +534,9 @@ static enum gar_status reorder(struct graph *g, const struct gar_plan *node, str
         return GAR_OK;
     }
     connect(g);
+    if (has_wide_key(g)) {
+        return GAR_OK;
+    }
     GAR_TRY(filter_relations(g, err));
     struct gar_plan *built = NULL;
     if (g->count > DP_MAX) {
