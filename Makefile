@@ -10,7 +10,7 @@ help: ## Show this list
 build: ## Build the library, the command line and the Python package (build/release)
 	@tools/build.sh release
 
-demo: build ## Make TPC-H data and run examples/demo.py on it
+demo: build ## Run the examples: TPC-H, actors on GPUs, a neural network over files
 	@tools/demo.sh
 
 test: ## Run all tests: C (ASan+UBSan), stress (TSan), fuzz inputs, Python

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes a machine ready for a level of work: missing Debian packages, then .venv from PyPI.
 #
-# Usage: tools/setup.sh build|test|lint
-# Every level includes the one before. What is there already is left alone, so a second run costs
+# Usage: tools/setup.sh build|demo|test|lint
+# Every level includes the one before; only demo stands aside, on build alone. What is there already is left alone, so a second run costs
 # well under a second. The Python is $PYTHON, else the first python3 on the path (3.11 or newer).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,9 +11,10 @@ cd "$(dirname "$0")/.."
 level=${1:-build}
 case $level in
     build) levels=(build) ;;
+    demo) levels=(build demo) ;;
     test) levels=(build test) ;;
     lint) levels=(build test lint) ;;
-    *) echo "usage: tools/setup.sh build|test|lint" >&2; exit 2 ;;
+    *) echo "usage: tools/setup.sh build|demo|test|lint" >&2; exit 2 ;;
 esac
 
 say() { printf 'setup: %s\n' "$*" >&2; }

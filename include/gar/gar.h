@@ -298,6 +298,17 @@ struct gar_csv_options {
     void *context;
 };
 
+struct gar_files_options {
+    size_t struct_bytes;
+    bool with_content; /* default false: "num_rows" (null) instead of "content" */
+    bool
+        null_on_error; /* null and a message to the log for a file that cannot be read; default false: an error */
+    /* As in gar_run_options: asked while the call lists files. */
+    int (*interrupted)(void *context);
+    void *context;
+};
+
+GAR_EXPERIMENTAL void gar_files_options_init(struct gar_files_options *options);
 GAR_EXPERIMENTAL void gar_parquet_options_init(struct gar_parquet_options *options);
 GAR_EXPERIMENTAL void gar_csv_options_init(struct gar_csv_options *options);
 
@@ -310,6 +321,11 @@ GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_read_parquet(
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_read_csv(
     struct gar_session *session, const char *const *paths, int64_t count,
     const struct gar_csv_options *options, struct gar_frame **out, struct gar_error *err);
+/* One row for each file: "path" (string), "size" (int64) and "num_rows" or "content" (binary). A size is what the file had when
+ * it was listed, or what was read of it when its content is asked for too. Errors: as above; GAR_ERR_UNSUPPORTED for pipes. */
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_read_files(
+    struct gar_session *session, const char *const *paths, int64_t count,
+    const struct gar_files_options *options, struct gar_frame **out, struct gar_error *err);
 /* All batches of an Arrow stream, read now; moves the stream (released, also on failure). Buffers are shared
  * where layouts agree. */
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_from_stream(struct gar_session *session,

@@ -934,6 +934,40 @@ static PyObject *read_csv(PyObject *module, PyObject *args)
     return finish(state, status, out, &err);
 }
 
+/* read_files(paths, with_content, null_on_error) */
+static PyObject *read_files(PyObject *module, PyObject *args)
+{
+    struct gar_state *state = module_state(module);
+    struct gar_session *session = get_session(state);
+    PyObject *paths = NULL;
+    int with_content = 0;
+    int null_on_error = 0;
+    struct gar_files_options options;
+    struct gar_frame *out = NULL;
+    struct gar_error err;
+    struct gar_run_options run;
+    struct waiting w;
+    enum gar_status status;
+    gar_files_options_init(&options);
+    if (session == NULL ||
+        !parse_args(state, args, "O!pp", &PyList_Type, &paths, &with_content, &null_on_error)) {
+        return NULL;
+    }
+    const char **texts = read_texts(state, paths);
+    if (texts == NULL) {
+        return NULL;
+    }
+    options.with_content = with_content != 0;
+    options.null_on_error = null_on_error != 0;
+    waiting_init(&w, state, &run);
+    options.interrupted = run.interrupted;
+    options.context = run.context;
+    const int64_t count = (int64_t)PyList_Size(paths);
+    GAR_WITHOUT_GIL(&w, status = gar_frame_read_files(session, texts, count, &options, &out, &err));
+    PyMem_Free((void *)(uintptr_t)texts);
+    return finish(state, status, out, &err);
+}
+
 /* empty_column(frame): a column without rows of the type of the frame's first column. */
 static PyObject *empty_column(PyObject *module, PyObject *frame)
 {
@@ -966,5 +1000,6 @@ PyMethodDef frame_functions[] = {
     {"from_columns", from_columns, METH_VARARGS, "from_columns(names, columns)"},
     {"read_parquet", read_parquet, METH_VARARGS, "Parquet files."},
     {"read_csv", read_csv, METH_VARARGS, "CSV files."},
+    {"read_files", read_files, METH_VARARGS, "Files as rows."},
     {NULL, NULL, 0, NULL},
 };

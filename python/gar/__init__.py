@@ -24,7 +24,7 @@ from gar.dataframe import DataFrame, GroupedDataFrame, concat
 from gar.datatype import DataType, TimeUnit
 from gar.exceptions import GarError
 from gar.expressions import CountMode, Expression, coalesce, col, interval, lit, sql_expr, when
-from gar.io import IOConfig, S3Config, read_csv, read_parquet
+from gar.io import IOConfig, S3Config, from_glob_path, read_blob, read_csv, read_parquet
 from gar.machine import ResourceRequest, resources, restore_device, set_device_aside
 from gar.profiling import trace
 from gar.recordbatch import RecordBatch
@@ -61,6 +61,7 @@ __all__ = [
     "concat",
     "execution_config_ctx",
     "from_arrow",
+    "from_glob_path",
     "from_pandas",
     "from_pydict",
     "from_pylist",
@@ -73,6 +74,7 @@ __all__ = [
     "method",
     "planning_config_ctx",
     "range",
+    "read_blob",
     "read_csv",
     "read_parquet",
     "resources",

@@ -237,6 +237,32 @@ def read_csv(
     )
 
 
+def from_glob_path(path: Paths, io_config: IOConfig | None = None) -> DataFrame:
+    """One row for each file: "path", "size" in bytes, "num_rows" (null: files are not looked into).
+
+    path: a file, a list, a glob or a folder, as for the readers; "folder/**" gives all files under a folder. Files are listed
+    now; that nothing matches is an error.
+    """
+    _checks.io_config(io_config)
+    return DataFrame._of(_native.read_files(_paths(path), False, False))
+
+
+def read_blob(
+    path: Paths, *, max_connections: int = 32, on_error: str = "raise", io_config: IOConfig | None = None
+) -> DataFrame:
+    """One row for each file: "path", "size" and "content", its bytes. Files are listed now, and read when the frame runs, those only
+    that a condition on path and size leaves.
+
+    path: as for from_glob_path. on_error: "raise", or "null" for a null (and a line in the log) where a file cannot be read.
+    max_connections is for object stores.
+    """
+    _checks.io_config(io_config)
+    _checks.integer("max_connections", max_connections, 1)
+    if _checks.text("on_error", on_error) not in ("raise", "null"):
+        raise _native.GarValueError(f"on_error must be 'raise' or 'null', got {_checks.shown(on_error)}")
+    return DataFrame._of(_native.read_files(_paths(path), True, on_error == "null"))
+
+
 def _check_private(function: str, private: dict[str, Any]) -> None:
     for name in private:
         if name not in ("_chunk_size", "_buffer_size", "_multithreaded_io"):

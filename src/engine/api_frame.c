@@ -92,6 +92,11 @@ void gar_parquet_options_init(struct gar_parquet_options *options)
     *options = (struct gar_parquet_options){.struct_bytes = sizeof *options};
 }
 
+void gar_files_options_init(struct gar_files_options *options)
+{
+    *options = (struct gar_files_options){.struct_bytes = sizeof *options};
+}
+
 void gar_csv_options_init(struct gar_csv_options *options)
 {
     *options = (struct gar_csv_options){
@@ -181,6 +186,23 @@ enum gar_status gar_frame_read_csv(struct gar_session *session, const char *cons
     GAR_TRY(planning_begin(full.interrupted, full.context, &planning, err));
     const enum gar_status status =
         gar_csv_provider_new(paths, count, &full, planning.cancel, &provider, err);
+    gar_cancel_unref(planning.cancel);
+    return status == GAR_OK ? scan_frame(session, provider, out, err) : status;
+}
+
+enum gar_status gar_frame_read_files(struct gar_session *session, const char *const *paths,
+                                     int64_t count, const struct gar_files_options *options,
+                                     struct gar_frame **out, struct gar_error *err)
+{
+    struct gar_files_options full;
+    gar_files_options_init(&full);
+    gar_options_take(&full, sizeof full, options);
+    struct gar_scan_provider *provider = NULL;
+    struct planning planning;
+    GAR_TRY(check_paths(paths, count, err));
+    GAR_TRY(planning_begin(full.interrupted, full.context, &planning, err));
+    const enum gar_status status =
+        gar_files_provider_new(paths, count, &full, planning.cancel, &provider, err);
     gar_cancel_unref(planning.cancel);
     return status == GAR_OK ? scan_frame(session, provider, out, err) : status;
 }

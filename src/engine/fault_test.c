@@ -135,6 +135,27 @@ static struct outcome scan_csv(struct gar_session *session)
     return run(session, true, SHAPE_PLAIN, NULL);
 }
 
+static struct outcome read_files(struct gar_session *session)
+{
+    const char *path = path_of("in.*");
+    struct outcome outcome = {.rows = -1, .error = {.position = -1}};
+    struct gar_frame *input = NULL;
+    struct gar_frame *rows = NULL;
+    struct gar_files_options options;
+    gar_files_options_init(&options);
+    options.with_content = true;
+    outcome.status = gar_frame_read_files(session, &path, 1, &options, &input, &outcome.error);
+    if (outcome.status == GAR_OK) {
+        outcome.status = gar_frame_collect(input, NULL, &rows, &outcome.error);
+    }
+    if (outcome.status == GAR_OK) {
+        outcome.rows = gar_frame_known_rows(rows);
+    }
+    gar_frame_release(rows);
+    gar_frame_release(input);
+    return outcome;
+}
+
 static struct outcome group(struct gar_session *session)
 {
     return run(session, false, SHAPE_GROUP, NULL);
@@ -168,6 +189,7 @@ static const struct operation {
 } operations[] = {
     {"scan parquet", scan_parquet, EVEN, false},
     {"scan csv", scan_csv, EVEN, false},
+    {"read files", read_files, 2, false},
     {"group by", group, 100, false},
     {"sort", sort, EVEN, false},
     {"distinct", distinct, 100, false},

@@ -22,6 +22,13 @@ GAR_MUST_USE enum gar_status gar_csv_provider_new(const char *const *paths, int6
                                                   struct gar_cancel *cancel,
                                                   struct gar_scan_provider **out,
                                                   struct gar_error *err);
+/* Files as rows: "path", "size" and "num_rows" (null) or "content". Names and sizes are taken now, contents when a scan wants
+ * them. Errors: GAR_ERR_IO, GAR_ERR_VALUE (a name that is no UTF-8), GAR_ERR_UNSUPPORTED (a pipe). Otherwise as above. */
+GAR_MUST_USE enum gar_status gar_files_provider_new(const char *const *paths, int64_t count,
+                                                    const struct gar_files_options *options,
+                                                    struct gar_cancel *cancel,
+                                                    struct gar_scan_provider **out,
+                                                    struct gar_error *err);
 
 /* Write targets: `path` is a folder (made if missing; one new file with a unique name) or, by options->single_file or a file
  * suffix, one file. Nothing is touched before the first encode; everything is staged and published by rename at finish.

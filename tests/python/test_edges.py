@@ -396,6 +396,8 @@ MODULE = {
     "concat": ["frames"],
     "read_parquet": ["in.parquet"],
     "read_csv": ["in.csv"],
+    "from_glob_path": ["in.csv"],
+    "read_blob": ["in.csv"],
     "col": ["a"],
     "lit": [5],
     "sql_expr": ["a + 1"],
