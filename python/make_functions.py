@@ -39,6 +39,7 @@ class ExpressionMethods(_native.Expression):
 '''
 FUNCTIONS_HEAD = """from gar import _native
 from gar.expressions import interval, when
+from gar.window import monotonically_increasing_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def main(folder):
     functions, aliases = make_reference.read_registry(ROOT)
     methods = []
     plain = []
-    names = ["interval", "when"]
+    names = ["interval", "monotonically_increasing_id", "when"]
     for name, _, _, _, signature, summary in functions:
         if keyword.iskeyword(name) or name in BY_HAND:
             continue

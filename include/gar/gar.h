@@ -419,6 +419,30 @@ GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_join(
     struct gar_expr *const *right_keys, int64_t count, const struct gar_join_options *options,
     struct gar_frame **out, struct gar_error *err);
 
+struct gar_asof_options {
+    size_t struct_bytes;
+    const char *direction; /* "backward" (default): right's `on` is at most left's; "forward": at
+                              least; "nearest": either, of two equally near ones the lesser */
+    struct gar_expr
+        *tolerance;      /* borrowed; a literal: the greatest distance, a number, or a duration
+                                   where `on` is a date or time; NULL: any */
+    bool excludes_equal; /* a partner's `on` may not equal left's */
+    const char *prefix;  /* as in gar_join_options */
+    const char *suffix;
+};
+GAR_EXPERIMENTAL void gar_asof_options_init(struct gar_asof_options *options);
+/* Every row of left once, beside the row of right whose `by` keys are equal (count each, maybe 0) and whose `on` lies
+ * nearest in the direction, or beside nulls. `on` of both sides: numbers, dates, times, timestamps or durations, compared in a
+ * type that holds both; null and NaN have no partner. Of right rows with one `on` the last of the input counts, forward the
+ * first. Names as in gar_frame_join. Row order of the result is not specified.
+ * Errors: GAR_ERR_TYPE, GAR_ERR_COLUMN, GAR_ERR_VALUE (an unknown direction, a negative tolerance, `on` that names no
+ * column). */
+GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_frame_join_asof(
+    const struct gar_frame *left, const struct gar_frame *right, struct gar_expr *left_on,
+    struct gar_expr *right_on, struct gar_expr *const *left_by, struct gar_expr *const *right_by,
+    int64_t count, const struct gar_asof_options *options, struct gar_frame **out,
+    struct gar_error *err);
+
 GAR_EXPERIMENTAL struct gar_frame *gar_frame_retain(struct gar_frame *frame);
 GAR_EXPERIMENTAL void gar_frame_release(struct gar_frame *frame);
 

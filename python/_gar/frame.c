@@ -293,6 +293,51 @@ static PyObject *frame_join(PyObject *self, PyObject *args)
     return ok ? finish(state, status, out, &err) : NULL;
 }
 
+/* join_asof(other, [left_on, *left_by], [right_on, *right_by], direction, tolerance, excludes_equal, prefix, suffix) */
+static PyObject *frame_join_asof(PyObject *self, PyObject *args)
+{
+    struct gar_state *state = as_frame(self)->state;
+    PyObject *other = NULL;
+    PyObject *left = NULL;
+    PyObject *right = NULL;
+    PyObject *tolerance = NULL;
+    int excludes_equal = 0;
+    struct expr_list left_keys;
+    struct expr_list right_keys;
+    struct gar_asof_options options;
+    struct gar_frame *out = NULL;
+    struct gar_error err;
+    gar_asof_options_init(&options);
+    if (!parse_args(state, args, "O!O!O!sOpzz", state->frame_type, &other, &PyList_Type, &left,
+                    &PyList_Type, &right, &options.direction, &tolerance, &excludes_equal,
+                    &options.prefix, &options.suffix) ||
+        !read_exprs(state, left, &left_keys)) {
+        return NULL;
+    }
+    if (!read_exprs(state, right, &right_keys)) {
+        free_exprs(&left_keys);
+        return NULL;
+    }
+    options.excludes_equal = excludes_equal != 0;
+    enum gar_status status = GAR_OK;
+    bool ok = left_keys.count == right_keys.count && left_keys.count > 0;
+    if (!ok) {
+        PyErr_SetString(PyExc_ValueError, "as many keys are needed on both sides");
+    } else if (tolerance != Py_None) {
+        options.tolerance = expression_from_object(state, tolerance);
+        ok = options.tolerance != NULL;
+    }
+    if (ok) {
+        status = gar_frame_join_asof(
+            as_frame(self)->frame, as_frame(other)->frame, left_keys.items[0], right_keys.items[0],
+            left_keys.items + 1, right_keys.items + 1, left_keys.count - 1, &options, &out, &err);
+    }
+    gar_expr_release(options.tolerance);
+    free_exprs(&left_keys);
+    free_exprs(&right_keys);
+    return ok ? finish(state, status, out, &err) : NULL;
+}
+
 static PyObject *frame_aggregate(PyObject *self, PyObject *args)
 {
     struct gar_state *state = as_frame(self)->state;
@@ -637,6 +682,7 @@ static PyMethodDef frame_methods[] = {
     {"aggregate", frame_aggregate, METH_VARARGS, "aggregate(keys, aggregates)"},
     {"distinct", frame_distinct, METH_O, "One row per key, or distinct rows."},
     {"join", frame_join, METH_VARARGS, "Pairs of rows whose keys are equal."},
+    {"join_asof", frame_join_asof, METH_VARARGS, "Each row beside the nearest one of the other."},
     {"column_names", frame_column_names, METH_NOARGS, "Names of the columns."},
     {"column_types", frame_column_types, METH_NOARGS, "Types of the columns as text."},
     {"expr_type", frame_expr_type, METH_O, "Type text of an expression over this frame."},

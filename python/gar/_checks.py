@@ -52,6 +52,16 @@ def integer(what: str, value: Any, least: int = -INT64_MAX - 1, most: int = INT6
     return number
 
 
+def number(what: str, value: Any) -> float:
+    """The number as a float; NaN is none."""
+    if isinstance(value, (bool, str)) or not hasattr(type(value), "__float__"):
+        raise _native.GarTypeError(f"{what} is a number, got {shown(value)}")
+    made = float(value)
+    if made != made:
+        raise _native.GarValueError(f"{what} is a number, got nan")
+    return made
+
+
 def flag(what: str, value: Any) -> bool:
     """The value as a bool; numpy's booleans are good, numbers are not."""
     if isinstance(value, bool):

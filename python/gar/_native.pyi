@@ -111,6 +111,18 @@ class Frame:
         strategy: str | None,
         /,
     ) -> Frame: ...
+    def join_asof(
+        self,
+        other: Frame,
+        left: list[Any],
+        right: list[Any],
+        direction: str,
+        tolerance: Any,
+        excludes_equal: bool,
+        prefix: str | None,
+        suffix: str | None,
+        /,
+    ) -> Frame: ...
     def column_names(self) -> list[str]: ...
     def column_types(self) -> list[str]: ...
     def expr_type(self, expr: Any) -> str: ...

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 from gar import _checks, _native, context
-from gar.expressions import ALL_COLUMNS, Expression, _flatten
+from gar.expressions import ALL_COLUMNS, Expression, _flatten, lit
 from gar.schema import Schema
 
 TYPE_CHECKING = False
@@ -236,6 +236,73 @@ class DataFrame:
             )
         )
 
+    def join_asof(
+        self,
+        other: DataFrame,
+        on: ColumnInput | None = None,
+        left_on: ColumnInput | None = None,
+        right_on: ColumnInput | None = None,
+        by: ColumnInput | list[ColumnInput] | None = None,
+        left_by: ColumnInput | list[ColumnInput] | None = None,
+        right_by: ColumnInput | list[ColumnInput] | None = None,
+        strategy: str = "backward",
+        tolerance: Any = None,
+        allow_exact_matches: bool = True,
+        prefix: str | None = None,
+        suffix: str | None = None,
+    ) -> DataFrame:
+        """Every row of this frame once, beside the row of the other with equal by keys whose on lies nearest, or beside nulls.
+
+        on is one number, date, time, timestamp or duration of both sides, left_on and right_on that of one each;
+        by, or left_by and right_by, are keys that must be equal besides. strategy: "backward" takes the greatest on of the
+        other side that is not above this row's, "forward" the least that is not below it, "nearest" the nearer of both
+        (the lesser of two that are equally near). tolerance is the greatest distance: a number, or a timedelta for dates
+        and times. allow_exact_matches=False leaves equal values out. Of several rows with one on the last counts, forward
+        the first. Null and NaN have no partner. Neither side needs to be sorted; the order of the result is not
+        specified. Names come out as from join.
+        """
+        if not isinstance(other, DataFrame):
+            raise _native.GarTypeError(f"join_asof takes a DataFrame, got {type(other).__name__}")
+        left = self._asof_keys(self, ("on", on), ("left_on", left_on), ("by", by), ("left_by", left_by))
+        right = self._asof_keys(other, ("on", on), ("right_on", right_on), ("by", by), ("right_by", right_by))
+        if len(left) != len(right):
+            raise _native.GarValueError(
+                f"join_asof: {len(left) - 1} by keys of the left side, but {len(right) - 1} of the right one"
+            )
+        return DataFrame._of(
+            self._frame.join_asof(
+                other._frame,
+                left,
+                right,
+                _checks.text("strategy", strategy),
+                None if tolerance is None else lit(tolerance),
+                not _checks.flag("allow_exact_matches", allow_exact_matches),
+                _checks.optional_text("prefix", prefix),
+                _checks.optional_text("suffix", suffix),
+            )
+        )
+
+    @staticmethod
+    def _asof_keys(
+        df: DataFrame,
+        on: tuple[str, Any],
+        own_on: tuple[str, Any],
+        by: tuple[str, Any],
+        own_by: tuple[str, Any],
+    ) -> list[Any]:
+        """on, then the by keys of one side."""
+        for (name, both), (own_name, own) in ((on, own_on), (by, own_by)):
+            if both is not None and own is not None:
+                raise _native.GarValueError(f"join_asof takes either {name}, or {own_name} and its like")
+        (name, value) = on if own_on[1] is None else own_on
+        if value is None:
+            raise _native.GarValueError(f"join_asof: {own_on[0]} is missing; give it, or {on[0]}")
+        keys = df._columns([value])
+        if len(keys) != 1:
+            raise _native.GarValueError(f"join_asof: {name} is one column, got {len(keys)}")
+        given = by[1] if own_by[1] is None else own_by[1]
+        return keys if given is None else [*keys, *df._columns([given])]
+
     def concat(self, other: DataFrame) -> DataFrame:
         """The rows of this frame, then those of the other; both have the same schema."""
         return concat([self, other])
@@ -311,6 +378,51 @@ class DataFrame:
             for name, text in types.items()
         ]
         return DataFrame._of(self._frame.select(columns))
+
+    def sample(
+        self,
+        fraction: float | None = None,
+        size: int | None = None,
+        with_replacement: bool = False,
+        seed: int | None = None,
+    ) -> DataFrame:
+        """Rows chosen at random: each one with probability fraction (0 to 1), or exactly size of them (all, if there are fewer).
+
+        Chosen rows keep their order. A seed makes the choice the same every time, whatever threads and batches are;
+        without one every call of sample chooses anew. with_replacement may give a row several times, in no fixed order;
+        it counts the rows first, at once.
+        """
+        return _reshaped().sample(self, fraction, size, with_replacement, seed)
+
+    def shuffle(self, seed: int | None = None) -> DataFrame:
+        """All rows in random order; a seed makes it the same every time."""
+        return _reshaped().shuffle(self, seed)
+
+    def unpivot(
+        self,
+        ids: ColumnInput | list[ColumnInput],
+        values: ColumnInput | list[ColumnInput] | None = None,
+        variable_name: str = "variable",
+        value_name: str = "value",
+    ) -> DataFrame:
+        """For each row and each of the values columns (by default all that are not ids) a row: ids, the column's name, its value.
+
+        Values come out in a type that holds all of them."""
+        return _reshaped().unpivot(self, ids, values, variable_name, value_name)
+
+    melt = unpivot
+
+    def pivot(
+        self,
+        group_by: ColumnInput | list[ColumnInput],
+        pivot_col: ColumnInput,
+        value_col: ColumnInput,
+        agg_fn: str,
+        names: list[str] | None = None,
+    ) -> DataFrame:
+        """One row for each group, and a column for each value of pivot_col: agg_fn ("sum", "mean", "min", ...) of value_col
+        over the rows of both, null where there is none. Without names the values are asked for at once, which runs a query."""
+        return _reshaped().pivot(self, group_by, pivot_col, value_col, agg_fn, names)
 
     def transform(self, func: Callable[..., DataFrame], *args: Any, **kwargs: Any) -> DataFrame:
         """func(frame, ...), which must give a frame."""
@@ -769,6 +881,12 @@ class DataFrame:
             return f"{text}<small>{note}</small>"
         lines = [line for line in text.rstrip("\n").split("\n") if not line.startswith("(")]
         return "\n".join([*lines, note])
+
+
+def _reshaped() -> Any:
+    from gar import _reshape  # makes frames itself
+
+    return _reshape
 
 
 class GroupedDataFrame:

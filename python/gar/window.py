@@ -126,6 +126,13 @@ class Window:
         return made
 
 
+def monotonically_increasing_id() -> Expression:
+    """The number of each row from 0 (uint64), in the order of the rows."""
+    number = _native.call("row_number") - 1
+    made: Expression = number.over(Window()).cast("uint64").alias("monotonically_increasing_id")
+    return made
+
+
 def _expressions(method: str, cols: Sequence[Any]) -> list[Any]:
     if len(cols) == 1 and isinstance(cols[0], (list, tuple)):
         cols = cols[0]

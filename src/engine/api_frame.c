@@ -486,6 +486,55 @@ enum gar_status gar_frame_join(const struct gar_frame *left, const struct gar_fr
     return wrap(left, status, plan, out, err);
 }
 
+void gar_asof_options_init(struct gar_asof_options *options)
+{
+    *options = (struct gar_asof_options){.struct_bytes = sizeof *options, .direction = "backward"};
+}
+
+static enum gar_status read_direction(const char *direction, enum gar_asof_kind *out,
+                                      struct gar_error *err)
+{
+    static const char *const names[] = {"", "backward", "forward", "nearest"};
+    for (int32_t i = GAR_ASOF_BACKWARD; i <= GAR_ASOF_NEAREST; i++) {
+        if (direction != NULL && strcmp(names[i], direction) == 0) {
+            *out = (enum gar_asof_kind)i;
+            return GAR_OK;
+        }
+    }
+    char quoted[64] = "nothing";
+    if (direction != NULL) {
+        gar_error_quote(direction, (int64_t)strlen(direction), quoted, (int64_t)sizeof quoted);
+    }
+    return gar_error_set(err, GAR_ERR_VALUE,
+                         "join_asof: strategy must be backward, forward or nearest, got %s",
+                         quoted);
+}
+
+enum gar_status gar_frame_join_asof(const struct gar_frame *left, const struct gar_frame *right,
+                                    struct gar_expr *left_on, struct gar_expr *right_on,
+                                    struct gar_expr *const *left_by,
+                                    struct gar_expr *const *right_by, int64_t count,
+                                    const struct gar_asof_options *options, struct gar_frame **out,
+                                    struct gar_error *err)
+{
+    struct gar_asof_options full;
+    gar_asof_options_init(&full);
+    gar_options_take(&full, sizeof full, options);
+    struct gar_asof_spec spec = {.left_on = left_on,
+                                 .right_on = right_on,
+                                 .left_by = left_by,
+                                 .right_by = right_by,
+                                 .by_count = count,
+                                 .excludes_equal = full.excludes_equal,
+                                 .tolerance = full.tolerance,
+                                 .prefix = full.prefix,
+                                 .suffix = full.suffix};
+    struct gar_plan *plan = NULL;
+    GAR_TRY(read_direction(full.direction, &spec.kind, err));
+    const enum gar_status status = gar_plan_join_asof(left->plan, right->plan, &spec, &plan, err);
+    return wrap(left, status, plan, out, err);
+}
+
 /* ---- looking ---------------------------------------------------------------------------------------------------------- */
 
 int64_t gar_frame_column_count(const struct gar_frame *frame)

@@ -335,6 +335,19 @@ static enum gar_status room_for_more(struct gar_query *query, struct chain *chai
     return new_chain(query, source, chain, err);
 }
 
+/* The table of an as-of join is made of rows sorted by their `on`. */
+static enum gar_status lower_sorted_by_on(struct gar_query *query, const struct gar_plan *join,
+                                          bool is_dry, struct chain *chain, struct gar_error *err)
+{
+    struct gar_expr *on = gar_plan_asof_on(join).right;
+    const bool is_down = false;
+    struct gar_plan *sort = NULL;
+    GAR_TRY(gar_plan_sort(join->inputs[1], &on, &is_down, &is_down, 1, -1, &sort, err));
+    const enum gar_status status = lower(query, sort, is_dry, chain, err);
+    gar_plan_unref(sort);
+    return status;
+}
+
 static enum gar_status lower_join(struct gar_query *query, const struct gar_plan *plan, bool is_dry,
                                   struct chain *chain, struct gar_error *err)
 {
@@ -343,7 +356,11 @@ static enum gar_status lower_join(struct gar_query *query, const struct gar_plan
     struct gar_transform *transform = NULL;
     struct gar_source *rest = NULL;
     const int64_t side = plan->is_build_left ? 0 : 1;
-    GAR_TRY(lower(query, plan->inputs[side], is_dry, &build, err));
+    if (plan->asof.kind != GAR_ASOF_NONE) {
+        GAR_TRY(lower_sorted_by_on(query, plan, is_dry, &build, err));
+    } else {
+        GAR_TRY(lower(query, plan->inputs[side], is_dry, &build, err));
+    }
     GAR_TRY(cut_chain(query, &build, err));
     GAR_TRY(gar_join_new(query, plan, &sink, &transform, &rest, err));
     GAR_TRY(end_chain(query, &build, sink, err));
@@ -420,6 +437,24 @@ static enum gar_status lower_udf(struct gar_query *query, const struct gar_plan 
     return new_chain(query, source, chain, err);
 }
 
+static enum gar_status lower_window(struct gar_query *query, const struct gar_plan *plan,
+                                    struct chain *chain, struct gar_error *err)
+{
+    if (!gar_number_applies(plan)) {
+        return lower_breaker(query, plan, gar_window_new, chain, err);
+    }
+    struct gar_sink *sink = NULL;
+    struct gar_source *source = NULL;
+    const bool is_sorted = chain->is_sorted;
+    GAR_TRY(gar_number_new(query, plan, &sink, &source, err));
+    chain->is_sorted = true; /* numbers are given in order, whatever is kept */
+    GAR_TRY(end_chain(query, chain, sink, err));
+    last_pipeline(query)->is_streaming = true;
+    GAR_TRY(new_chain(query, source, chain, err));
+    chain->is_sorted = is_sorted;
+    return GAR_OK;
+}
+
 /* Recursion is bounded by GAR_PLAN_DEPTH_MAX. */
 static enum gar_status lower(struct gar_query *query, const struct gar_plan *plan, bool is_dry,
                              struct chain *chain, struct gar_error *err)
@@ -444,7 +479,7 @@ static enum gar_status lower(struct gar_query *query, const struct gar_plan *pla
         return GAR_OK;
     case GAR_PLAN_AGGREGATE: return lower_breaker(query, plan, gar_group_by_new, chain, err);
     case GAR_PLAN_DISTINCT: return lower_breaker(query, plan, gar_distinct_new, chain, err);
-    case GAR_PLAN_WINDOW: return lower_breaker(query, plan, gar_window_new, chain, err);
+    case GAR_PLAN_WINDOW: return lower_window(query, plan, chain, err);
     case GAR_PLAN_JOIN: return lower_join(query, plan, is_dry, chain, err);
     case GAR_PLAN_CONCAT: return lower_concat(query, plan, is_dry, chain, err);
     case GAR_PLAN_WRITE: return lower_write(query, plan, is_dry, chain, err);

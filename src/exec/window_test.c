@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows and aggregates that keep rows, over ranges: with all morsel sizes, failing allocations, and stops at any batch. */
+/* Windows, aggregates that keep rows, and as-of joins of numbered rows, over ranges: with all morsel sizes, failing allocations, and stops at any batch. */
 #include "expr/window.h"
 
 #include <setjmp.h>
@@ -143,6 +143,53 @@ static struct gar_plan *kept_rows(int64_t rows)
     return plan;
 }
 
+/* Takes over the expression. */
+static struct gar_expr *named(struct gar_expr *of, const char *name)
+{
+    struct gar_expr *made = NULL;
+    BUILD(gar_expr_new_alias(of, name, &made, &err));
+    gar_expr_unref(of);
+    return made;
+}
+
+/* Each i with its number from 1, beside the multiple of 3 that is nearest from below, by i / 30. */
+static struct gar_plan *nearest(int64_t rows)
+{
+    const struct gar_window all = {0};
+    struct gar_expr *row_number = call("row_number", NULL, NULL);
+    struct gar_expr *numbered = NULL;
+    BUILD(gar_expr_over(row_number, &all, NULL, NULL, NULL, NULL, &numbered, &err));
+    struct gar_expr *left_exprs[] = {col("i"), named(numbered, "n"),
+                                     named(call("floor_divide", col("i"), number(30)), "g")};
+    struct gar_expr *right_exprs[] = {named(call("multiply", col("i"), number(3)), "j"),
+                                      named(call("floor_divide", col("i"), number(10)), "h")};
+    struct gar_plan *scans[2] = {scan(rows), scan(rows)};
+    struct gar_plan *left = NULL;
+    struct gar_plan *right = NULL;
+    struct gar_plan *plan = NULL;
+    BUILD(gar_plan_project(scans[0], left_exprs, 3, &left, &err));
+    BUILD(gar_plan_project(scans[1], right_exprs, 2, &right, &err));
+    struct gar_expr *keys[] = {col("i"), col("j"), col("g"), col("h")};
+    const struct gar_asof_spec spec = {.kind = GAR_ASOF_BACKWARD,
+                                       .left_on = keys[0],
+                                       .right_on = keys[1],
+                                       .left_by = &keys[2],
+                                       .right_by = &keys[3],
+                                       .by_count = 1};
+    BUILD(gar_plan_join_asof(left, right, &spec, &plan, &err));
+    gar_expr_unref(row_number);
+    for (int64_t i = 0; i < 4; i++) {
+        gar_expr_unref(keys[i]);
+        gar_expr_unref(i < 3 ? left_exprs[i] : NULL);
+        gar_expr_unref(i < 2 ? right_exprs[i] : NULL);
+    }
+    gar_plan_unref(scans[0]);
+    gar_plan_unref(scans[1]);
+    gar_plan_unref(left);
+    gar_plan_unref(right);
+    return plan;
+}
+
 static struct gar_exec_options options_of(int64_t morsel_rows, bool allow_inline)
 {
     return (struct gar_exec_options){.runtime = runtime,
@@ -191,6 +238,14 @@ static void check_group_row(const struct gar_batch *batch, int64_t row, int64_t 
     assert_true(llabs(i64_at(batch, 6, row) - (last - g) / 7 - 1) <= 2);
 }
 
+static void check_nearest_row(const struct gar_batch *batch, int64_t row, int64_t rows)
+{
+    (void)rows;
+    const int64_t i = i64_at(batch, 0, row);
+    assert_int_equal(i64_at(batch, 1, row), i + 1);
+    assert_int_equal(i64_at(batch, 3, row), i / 3 * 3);
+}
+
 typedef void (*check_fn)(const struct gar_batch *batch, int64_t row, int64_t rows);
 
 /* check may be NULL. */
@@ -222,26 +277,41 @@ static void settle(void)
     }
 }
 
+enum { PLANS = 3 };
+
+static void make_plans(int64_t rows, struct gar_plan **plans)
+{
+    plans[0] = windows(rows);
+    plans[1] = kept_rows(rows);
+    plans[2] = nearest(rows);
+}
+
+static void free_plans(struct gar_plan **plans)
+{
+    for (int64_t p = 0; p < PLANS; p++) {
+        gar_plan_unref(plans[p]);
+    }
+}
+
 static void test_answers(void **context)
 {
     (void)context;
     static const int64_t sizes[] = {0, 1, 7, 40, 700};
     static const int64_t morsels[] = {1, 13, 300, 100000};
+    static const check_fn checks[PLANS] = {check_window_row, check_group_row, check_nearest_row};
     for (int64_t s = 0; s < GAR_COUNT_OF(sizes); s++) {
-        struct gar_plan *plans[2] = {windows(sizes[s]), kept_rows(sizes[s])};
+        struct gar_plan *plans[PLANS];
+        make_plans(sizes[s], plans);
         for (int64_t m = 0; m < GAR_COUNT_OF(morsels); m++) {
-            for (int32_t how = 0; how < 4; how++) {
-                const struct gar_exec_options options = options_of(morsels[m], how < 2);
+            for (int32_t how = 0; how < 2 * PLANS; how++) {
+                const struct gar_exec_options options = options_of(morsels[m], how < PLANS);
+                const int32_t p = how % PLANS;
                 int64_t rows = 0;
-                assert_int_equal(run(plans[how % 2], &options,
-                                     how % 2 == 0 ? check_window_row : check_group_row, sizes[s],
-                                     &rows),
-                                 GAR_OK);
-                assert_int_equal(rows, how % 2 == 0 ? sizes[s] : gar_min_i64(sizes[s], 7));
+                assert_int_equal(run(plans[p], &options, checks[p], sizes[s], &rows), GAR_OK);
+                assert_int_equal(rows, p == 1 ? gar_min_i64(sizes[s], 7) : sizes[s]);
             }
         }
-        gar_plan_unref(plans[0]);
-        gar_plan_unref(plans[1]);
+        free_plans(plans);
     }
     settle();
 }
@@ -250,8 +320,9 @@ static void test_answers(void **context)
 static void test_allocation_failures(void **context)
 {
     (void)context;
-    struct gar_plan *plans[2] = {windows(120), kept_rows(120)};
-    for (int64_t p = 0; p < 2; p++) {
+    struct gar_plan *plans[PLANS];
+    make_plans(120, plans);
+    for (int64_t p = 0; p < PLANS; p++) {
         const int64_t blocks = gar_alloc_live_blocks();
         const int64_t bytes = gar_memory_system_live_bytes();
         const struct gar_exec_options options = options_of(50, true);
@@ -265,19 +336,21 @@ static void test_allocation_failures(void **context)
             assert_int_equal(gar_alloc_live_blocks(), blocks);
             assert_int_equal(gar_memory_system_live_bytes(), bytes);
         }
-        gar_plan_unref(plans[p]);
     }
+    free_plans(plans);
 }
 
 static void test_stopping(void **context)
 {
     (void)context;
-    struct gar_plan *plans[2] = {windows(3000), kept_rows(3000)};
-    for (int32_t how = 0; how < 16; how++) {
-        const struct gar_exec_options options = options_of(40, how % 4 < 2);
+    struct gar_plan *plans[PLANS];
+    make_plans(3000, plans);
+    for (int32_t how = 0; how < 8 * PLANS; how++) {
+        const bool is_read = how / PLANS % 2 == 0;
+        const struct gar_exec_options options = options_of(40, how / PLANS % 4 < 2);
         struct gar_stream *stream = NULL;
-        BUILD(gar_exec_start(plans[how % 2], &options, &stream, &err));
-        if (how % 8 < 4) {
+        BUILD(gar_exec_start(plans[how % PLANS], &options, &stream, &err));
+        if (is_read) {
             assert_true(gar_cancel_sleep(NULL, how * 200000, NULL) <= 0);
             gar_stream_cancel(stream, GAR_CANCEL_USER);
             struct gar_batch *batch = NULL;
@@ -291,8 +364,7 @@ static void test_stopping(void **context)
         }
         gar_stream_free(stream);
     }
-    gar_plan_unref(plans[0]);
-    gar_plan_unref(plans[1]);
+    free_plans(plans);
     settle();
 }
 

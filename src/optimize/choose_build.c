@@ -24,7 +24,8 @@ static bool wants_left(const struct gar_plan *join)
 static enum gar_status choose(const struct gar_plan *node, struct gar_plan **out,
                               struct gar_error *err)
 {
-    if (node->kind != GAR_PLAN_JOIN || wants_left(node) == node->is_build_left) {
+    if (node->kind != GAR_PLAN_JOIN || node->asof.kind != GAR_ASOF_NONE ||
+        wants_left(node) == node->is_build_left) {
         return GAR_OK;
     }
     struct gar_join_parts parts = gar_plan_join_parts(node);

@@ -532,7 +532,8 @@ static enum gar_status take_condition(const struct gar_plan *join, struct gar_ex
                                       struct gar_plan **out, struct gar_error *err)
 {
     struct gar_join_parts parts = gar_plan_join_parts(join);
-    if (join->join != GAR_JOIN_INNER || join->expr_count == 2 * join->key_count) {
+    if (join->join != GAR_JOIN_INNER || join->asof.kind != GAR_ASOF_NONE ||
+        join->expr_count == 2 * join->key_count) {
         *out = gar_plan_ref(join);
         return GAR_OK;
     }

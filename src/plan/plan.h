@@ -3,6 +3,7 @@
 #ifndef GAR_PLAN_PLAN_H
 #define GAR_PLAN_PLAN_H
 
+#include "base/int128.h"
 #include "expr/expr.h"
 #include "plan/provider.h"
 
@@ -32,6 +33,23 @@ enum gar_join_kind {
     GAR_JOIN_ANTI, /* left rows without one */
 };
 
+/* Of the pairs of a left row that pass the condition, only the one whose `on` values lie nearest. */
+enum gar_asof_kind {
+    GAR_ASOF_NONE,
+    GAR_ASOF_BACKWARD, /* right's `on` is at most left's */
+    GAR_ASOF_FORWARD,  /* at least */
+    GAR_ASOF_NEAREST,  /* either; of two that lie equally near the lesser */
+};
+
+/* An as-of join is a left join whose condition compares left's `on` (first argument) with right's: greater_equal (or greater)
+ * for backward, less_equal (or less) for forward, the disjunction of both for nearest. The table is made of right. */
+struct gar_asof {
+    enum gar_asof_kind kind;
+    bool has_tolerance;
+    gar_i128 tolerance;      /* greatest distance, in units of `on`; at least 0 */
+    double tolerance_double; /* the same where `on` is float64 */
+};
+
 struct gar_plan {
     int64_t refs; /* atomic */
     enum gar_plan_kind kind;
@@ -53,6 +71,7 @@ struct gar_plan {
     bool *nulls_equal;       /* JOIN: null keys match each other; key_count items, owned */
     bool is_build_left;      /* JOIN: the table is made of the left input, not of the right one */
     bool is_ordered;         /* JOIN: its place among other joins has been chosen */
+    struct gar_asof asof;    /* JOIN */
     struct gar_schema
         *pairs; /* JOIN: columns of left, then of right; what the condition sees; owned */
     struct gar_expr *filter;        /* SCAN: over the provider's schema; owned reference or NULL */
@@ -125,6 +144,35 @@ struct gar_join_spec {
 GAR_MUST_USE enum gar_status gar_plan_join(struct gar_plan *left, struct gar_plan *right,
                                            const struct gar_join_spec *spec, struct gar_plan **out,
                                            struct gar_error *err);
+/* What an as-of join is asked for. Keys, prefix and suffix as in gar_join_spec. */
+struct gar_asof_spec {
+    enum gar_asof_kind kind; /* not NONE */
+    struct gar_expr *left_on;
+    struct gar_expr *right_on;
+    struct gar_expr *const *left_by; /* by_count items, maybe 0 */
+    struct gar_expr *const *right_by;
+    int64_t by_count;
+    bool excludes_equal; /* a partner's `on` may not equal left's */
+    struct gar_expr
+        *tolerance; /* greatest distance, a literal: a number, or a duration; NULL: any */
+    const char *prefix;
+    const char *suffix;
+};
+/* Every left row once, beside the row of right with equal `by` keys whose `on` lies nearest in the direction, or beside nulls.
+ * `on`: integers, floats, decimals, dates, times, timestamps, durations, compared in a type that holds both; a null or NaN has
+ * no partner. Of right rows with equal `on` the last (backward), or the first (forward). When both are plain columns
+ * of one name right's is left out, as for keys. Errors: GAR_ERR_TYPE, GAR_ERR_COLUMN, GAR_ERR_VALUE (a negative tolerance, two
+ * output columns of one name). */
+GAR_MUST_USE enum gar_status gar_plan_join_asof(struct gar_plan *left, struct gar_plan *right,
+                                                const struct gar_asof_spec *spec,
+                                                struct gar_plan **out, struct gar_error *err);
+/* The sides of an as-of join's condition. Borrowed. */
+struct gar_asof_on {
+    struct gar_expr *left;
+    struct gar_expr *right;
+    bool excludes_equal;
+};
+struct gar_asof_on gar_plan_asof_on(const struct gar_plan *join);
 /* Schemas must be equal (names, order, types; null type widens). */
 GAR_MUST_USE enum gar_status gar_plan_concat(struct gar_plan *const *inputs, int64_t count,
                                              struct gar_plan **out, struct gar_error *err);
@@ -157,6 +205,7 @@ struct gar_join_parts {
     int64_t column_count;
     bool is_build_left;
     bool is_ordered;
+    struct gar_asof asof;
 };
 GAR_MUST_USE enum gar_status gar_plan_join_exact(struct gar_plan *left, struct gar_plan *right,
                                                  const struct gar_join_parts *parts,

@@ -83,6 +83,7 @@ static enum gar_status fill_join(struct gar_plan *plan, const struct gar_join_pa
     plan->key_count = parts->key_count;
     plan->is_build_left = parts->is_build_left;
     plan->is_ordered = parts->is_ordered;
+    plan->asof = parts->asof;
     plan->nulls_equal = gar_calloc(parts->key_count, (int64_t)sizeof(bool));
     if (plan->nulls_equal == NULL) {
         return gar_error_nomem(err, parts->key_count);
@@ -126,7 +127,8 @@ struct gar_join_parts gar_plan_join_parts(const struct gar_plan *join)
                                    .columns = join->columns,
                                    .column_count = join->schema->count,
                                    .is_build_left = join->is_build_left,
-                                   .is_ordered = join->is_ordered};
+                                   .is_ordered = join->is_ordered,
+                                   .asof = join->asof};
 }
 
 enum gar_status gar_plan_join_over(const struct gar_plan *join, struct gar_plan *const *inputs,
@@ -177,6 +179,7 @@ struct builder {
     struct gar_expr **rest; /* owned: conjuncts that are no keys */
     int64_t rest_count;
     int64_t rest_capacity;
+    const struct gar_asof_spec *asof; /* NULL: none; else the last key is `on` */
 };
 
 static void destroy_builder(struct builder *b)
@@ -459,6 +462,33 @@ static enum gar_status add_condition(struct builder *b, struct gar_error *err)
     return status;
 }
 
+/* The last pair of keys becomes the condition of an as-of join. */
+static enum gar_status make_asof_node(const struct builder *b, struct gar_plan **out,
+                                      struct gar_error *err)
+{
+    const int64_t n = b->key_count - 1;
+    struct gar_expr **exprs = gar_calloc(2 * n + 1, (int64_t)sizeof *exprs);
+    if (exprs == NULL) {
+        return gar_error_nomem(err, (2 * n + 1) * (int64_t)sizeof *exprs);
+    }
+    for (int64_t k = 0; k < n; k++) {
+        exprs[k] = gar_expr_ref(b->left_keys[k]);
+        exprs[n + k] = gar_expr_ref(b->right_keys[k]);
+    }
+    struct gar_join_parts parts = {.kind = b->spec->kind,
+                                   .exprs = exprs,
+                                   .expr_count = 2 * n + 1,
+                                   .key_count = n,
+                                   .nulls_equal = b->nulls_equal};
+    enum gar_status status = gar_plan_make_asof(b->asof, b->left->schema, b->left_keys[n],
+                                                b->right_keys[n], &exprs[2 * n], &parts.asof, err);
+    if (status >= 0) {
+        status = gar_plan_join_exact(b->left, b->renamed, &parts, out, err);
+    }
+    gar_exprs_free(exprs, 2 * n + 1);
+    return status;
+}
+
 /* left keys, right keys, the conjunction of what is left; the node. */
 static enum gar_status make_node(const struct builder *b, struct gar_plan **out,
                                  struct gar_error *err)
@@ -591,7 +621,7 @@ static enum gar_status build_join(struct builder *b, struct gar_plan **out, stru
         GAR_TRY(add_condition(b, err));
     }
     struct gar_plan *join = NULL;
-    GAR_TRY(make_node(b, &join, err));
+    GAR_TRY(b->asof != NULL ? make_asof_node(b, &join, err) : make_node(b, &join, err));
     if (is_left_only(b->spec->kind) || !has_merged(b)) {
         *out = join;
         return GAR_OK;
@@ -608,5 +638,33 @@ enum gar_status gar_plan_join(struct gar_plan *left, struct gar_plan *right,
     struct builder b = {.spec = spec, .left = left, .right = right};
     const enum gar_status status = build_join(&b, out, err);
     destroy_builder(&b);
+    return status;
+}
+
+enum gar_status gar_plan_join_asof(struct gar_plan *left, struct gar_plan *right,
+                                   const struct gar_asof_spec *spec, struct gar_plan **out,
+                                   struct gar_error *err)
+{
+    const int64_t count = spec->by_count + 1;
+    struct gar_expr **keys = gar_calloc(2 * count, (int64_t)sizeof *keys); /* borrowed items */
+    if (keys == NULL) {
+        return gar_error_nomem(err, 2 * count * (int64_t)sizeof *keys);
+    }
+    for (int64_t k = 0; k < spec->by_count; k++) {
+        keys[k] = spec->left_by[k];
+        keys[count + k] = spec->right_by[k];
+    }
+    keys[count - 1] = spec->left_on;
+    keys[2 * count - 1] = spec->right_on;
+    const struct gar_join_spec join = {.kind = GAR_JOIN_LEFT,
+                                       .left_keys = keys,
+                                       .right_keys = keys + count,
+                                       .key_count = count,
+                                       .prefix = spec->prefix,
+                                       .suffix = spec->suffix};
+    struct builder b = {.spec = &join, .left = left, .right = right, .asof = spec};
+    const enum gar_status status = build_join(&b, out, err);
+    destroy_builder(&b);
+    gar_free(keys);
     return status;
 }

@@ -84,7 +84,8 @@ static const char *join_name(const struct gar_plan *plan)
 
 static void print_join(const struct gar_plan *plan, struct gar_strbuf *out)
 {
-    gar_strbuf_printf(out, "Join %s", join_name(plan));
+    static const char *const asof[] = {"", "asof backward ", "asof forward ", "asof nearest "};
+    gar_strbuf_printf(out, "Join %s%s", asof[plan->asof.kind], join_name(plan));
     for (int64_t k = 0; k < plan->key_count; k++) {
         gar_strbuf_append(out, k == 0 ? " on " : ", ");
         gar_expr_print(plan->exprs[k], out);

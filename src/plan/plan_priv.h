@@ -29,6 +29,14 @@ GAR_MUST_USE enum gar_status gar_plan_join_over(const struct gar_plan *join,
                                                 struct gar_plan *const *inputs,
                                                 struct gar_plan **out, struct gar_error *err);
 
+/* The condition (owned) and the rest of an as-of join over `on` expressions of one type. Errors: GAR_ERR_TYPE when values
+ * of the type have no distance or the tolerance is none of it, GAR_ERR_VALUE for a negative tolerance. */
+GAR_MUST_USE enum gar_status gar_plan_make_asof(const struct gar_asof_spec *spec,
+                                                const struct gar_schema *left_schema,
+                                                struct gar_expr *left, struct gar_expr *right,
+                                                struct gar_expr **out_condition,
+                                                struct gar_asof *out, struct gar_error *err);
+
 /* ---- user functions ---- */
 
 bool gar_plan_has_udf(struct gar_expr *const *exprs, int64_t count);

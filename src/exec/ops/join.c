@@ -41,7 +41,7 @@ static struct gar_join *of_source(struct gar_source *source)
 
 static int64_t column_count(const struct gar_join *join)
 {
-    return join->kept_count + join->key_count;
+    return join->kept_count + join->eval_count;
 }
 
 static void free_columns(struct gar_column **columns, int64_t count)
@@ -78,8 +78,9 @@ static enum gar_status need_worker(struct gar_join *join, int32_t worker, struct
         return gar_error_nomem(err, (int64_t)sizeof *w);
     }
     join->workers[worker] = w;
-    return join->key_count > 0 ? gar_eval_new(join->build_program, join->sink.memory, &w->eval, err)
-                               : GAR_OK;
+    return join->eval_count > 0
+               ? gar_eval_new(join->build_program, join->sink.memory, &w->eval, err)
+               : GAR_OK;
 }
 
 /* Kept column k of the batch, gathered; text of which little is left is copied. */
@@ -106,8 +107,8 @@ static enum gar_status keep_batch(struct gar_join *join, struct gar_join_worker 
     for (int64_t k = 0; k < join->kept_count; k++) {
         GAR_TRY(keep_column(join, batch, k, &columns[k], err));
     }
-    return join->key_count > 0 ? gar_eval_run(w->eval, batch, columns + join->kept_count, err)
-                               : GAR_OK;
+    return join->eval_count > 0 ? gar_eval_run(w->eval, batch, columns + join->kept_count, err)
+                                : GAR_OK;
 }
 
 static enum gar_status join_push(struct gar_sink *base, int32_t worker, int64_t seq, int64_t row,
@@ -203,6 +204,9 @@ static enum gar_status join_column(struct gar_join *join, int64_t i, struct gar_
     free_columns(parts, join->rows_count);
     if (status >= 0 && whole->data_count > DATA_BUFFERS_MAX) {
         status = gar_column_compact(whole, true, memory, &join->columns[i], err);
+        gar_column_unref(whole);
+    } else if (status >= 0 && i == join->kept_count + join->key_count) { /* `on`: searched */
+        status = gar_column_flatten(whole, memory, &join->columns[i], err);
         gar_column_unref(whole);
     } else if (status >= 0) {
         join->columns[i] = whole;
@@ -480,6 +484,32 @@ static enum gar_status make_condition(struct gar_join *join, struct gar_expr *co
     return status;
 }
 
+/* What is evaluated of a side: its keys, and its `on`. */
+static enum gar_status make_program(const struct gar_plan *plan, bool is_left,
+                                    const struct gar_schema *schema, struct gar_program **out,
+                                    struct gar_error *err)
+{
+    const int64_t keys = plan->key_count;
+    const bool is_asof = plan->asof.kind != GAR_ASOF_NONE;
+    if (keys + is_asof == 0) {
+        return GAR_OK;
+    }
+    struct gar_expr **exprs = (struct gar_expr **)gar_calloc(keys + 1, (int64_t)sizeof *exprs);
+    if (exprs == NULL) {
+        return gar_error_nomem(err, (keys + 1) * (int64_t)sizeof *exprs);
+    }
+    for (int64_t k = 0; k < keys; k++) {
+        exprs[k] = plan->exprs[is_left ? k : keys + k];
+    }
+    if (is_asof) {
+        const struct gar_asof_on on = gar_plan_asof_on(plan);
+        exprs[keys] = is_left ? on.left : on.right;
+    }
+    const enum gar_status status = gar_program_new(schema, exprs, keys + is_asof, out, err);
+    gar_free(exprs);
+    return status;
+}
+
 static enum gar_status fill_join(struct gar_join *join, struct gar_error *err)
 {
     struct gar_plan *plan = join->plan;
@@ -500,15 +530,11 @@ static enum gar_status fill_join(struct gar_join *join, struct gar_error *err)
     for (int64_t i = 0; i < plan->schema->count; i++) {
         join->outputs[i] = find_column(join, plan->columns[i]);
     }
-    if (plan->key_count > 0) {
-        struct gar_expr **left_keys = plan->exprs;
-        struct gar_expr **right_keys = plan->exprs + plan->key_count;
-        GAR_TRY(gar_program_new(join->build_schema, is_left_build ? left_keys : right_keys,
-                                plan->key_count, &join->build_program, err));
-        GAR_TRY(gar_program_new(join->probe_schema, is_left_build ? right_keys : left_keys,
-                                plan->key_count, &join->probe_program, err));
-    }
-    return plan->expr_count > 2 * plan->key_count
+    const bool is_asof = plan->asof.kind != GAR_ASOF_NONE;
+    join->eval_count = plan->key_count + is_asof;
+    GAR_TRY(make_program(plan, is_left_build, join->build_schema, &join->build_program, err));
+    GAR_TRY(make_program(plan, !is_left_build, join->probe_schema, &join->probe_program, err));
+    return plan->expr_count > 2 * plan->key_count && !is_asof
                ? make_condition(join, plan->exprs[2 * plan->key_count], err)
                : GAR_OK;
 }

@@ -32,10 +32,11 @@ struct gar_join {
     struct gar_plan *plan;          /* owned reference */
     struct gar_join_mode mode;
     int64_t key_count;
-    bool *nulls_equal;                 /* owned copy */
-    struct gar_program *build_program; /* owned reference; NULL without keys */
+    int64_t eval_count; /* columns of the programs: keys, and `on` of an as-of join */
+    bool *nulls_equal;  /* owned copy */
+    struct gar_program *build_program; /* owned reference; NULL when eval_count is 0 */
     struct gar_program *probe_program;
-    struct gar_program *condition;             /* owned reference; NULL: none */
+    struct gar_program *condition;             /* owned reference; NULL: none, or as-of */
     struct gar_schema *condition_schema;       /* owned; the columns that it looks at */
     struct gar_join_column *condition_columns; /* owned; condition_schema->count items */
     struct gar_join_column *outputs;           /* owned; schema->count items */
@@ -50,7 +51,9 @@ struct gar_join {
     int32_t worker_count;
     struct gar_join_rows *rows; /* owned; of all workers, in input order */
     int64_t rows_count;
-    struct gar_column **columns; /* owned; kept columns, then keys; NULL before they are joined */
+    struct gar_column *
+        *columns; /* owned; kept columns, then keys (NULL once the table has them), then
+                                    `on`; NULL before they are joined */
     int64_t build_rows;
     struct gar_join_table *table; /* owned; NULL without keys */
     struct gar_buffer
@@ -65,5 +68,12 @@ extern const struct gar_transform_vtable gar_join_probe_vtable;
 GAR_MUST_USE enum gar_status gar_join_build_batch(struct gar_join *join, const uint32_t *build_rows,
                                                   int64_t count, struct gar_batch **out,
                                                   struct gar_error *err);
+
+/* compute: of the partners of each probe row, [starts[i], starts[i] + counts[i]), leaves the nearest in `on`, or none. `on`
+ * holds those of the probe rows; build rows are sorted by theirs. */
+GAR_MUST_USE enum gar_status gar_join_nearest(const struct gar_join *join,
+                                              const struct gar_column *on, int64_t rows,
+                                              uint32_t *starts, uint32_t *counts,
+                                              struct gar_error *err);
 
 #endif

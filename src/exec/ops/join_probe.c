@@ -87,7 +87,7 @@ static void probe_worker_free(struct gar_transform *transform, void *worker)
 static enum gar_status fill_worker(struct gar_join *join, struct worker *w, struct gar_error *err)
 {
     struct gar_memory *memory = join->sink.memory;
-    const int64_t columns = gar_max_i64(join->key_count, join->schema->count);
+    const int64_t columns = gar_max_i64(join->eval_count, join->schema->count);
     w->columns = (struct gar_column **)gar_calloc(columns, (int64_t)sizeof *w->columns);
     if (w->columns == NULL) {
         return gar_error_nomem(err, columns * 8);
@@ -98,6 +98,8 @@ static enum gar_status fill_worker(struct gar_join *join, struct worker *w, stru
         if (w->scratch == NULL) {
             return gar_error_nomem(err, words * (int64_t)sizeof(uint64_t));
         }
+    }
+    if (join->eval_count > 0) {
         GAR_TRY(gar_eval_new(join->probe_program, memory, &w->eval, err));
     }
     if (join->condition != NULL) {
@@ -168,14 +170,23 @@ static enum gar_status look_up(struct gar_join *join, struct worker *w, struct g
             starts[i] = 0;
             counts[i] = (uint32_t)join->build_rows;
         }
+    }
+    if (join->eval_count == 0) {
         return GAR_OK;
     }
     GAR_TRY(gar_eval_run(w->eval, probe->batch, w->columns, err));
-    gar_join_table_find(join->table, w->columns, 0, probe->rows, w->scratch, starts, counts);
-    for (int64_t k = 0; k < join->key_count; k++) {
+    if (join->key_count > 0) {
+        gar_join_table_find(join->table, w->columns, 0, probe->rows, w->scratch, starts, counts);
+    }
+    enum gar_status status = GAR_OK;
+    if (join->eval_count > join->key_count) {
+        status =
+            gar_join_nearest(join, w->columns[join->key_count], probe->rows, starts, counts, err);
+    }
+    for (int64_t k = 0; k < join->eval_count; k++) {
         gar_column_unref(w->columns[k]);
     }
-    return GAR_OK;
+    return status;
 }
 
 /* ---- pairs ---- */
@@ -548,7 +559,9 @@ static void probe_explain(const struct gar_transform *transform, struct gar_strb
         (const struct gar_join *)(const void *)((const char *)transform -
                                                 offsetof(struct gar_join, transform));
     const bool is_cross = join->key_count == 0 && join->plan->join == GAR_JOIN_INNER;
-    gar_strbuf_printf(out, "%s join", is_cross ? "cross" : kinds[join->plan->join]);
+    static const char *const asof[] = {"", "asof backward ", "asof forward ", "asof nearest "};
+    gar_strbuf_printf(out, "%s%s join", asof[join->plan->asof.kind],
+                      is_cross ? "cross" : kinds[join->plan->join]);
     const int64_t first = join->mode.is_left_build ? join->key_count : 0;
     for (int64_t k = 0; k < join->key_count; k++) {
         gar_strbuf_append(out, k > 0 ? ", " : " by ");

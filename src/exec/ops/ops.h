@@ -54,6 +54,11 @@ GAR_MUST_USE enum gar_status gar_order_by_new(struct gar_query *query, const str
 GAR_MUST_USE enum gar_status gar_window_new(struct gar_query *query, const struct gar_plan *plan,
                                             struct gar_sink **out_sink,
                                             struct gar_source **out_source, struct gar_error *err);
+/* A WINDOW node that only numbers its input's rows. The pipeline that ends in the sink is streaming and ordered. */
+bool gar_number_applies(const struct gar_plan *plan);
+GAR_MUST_USE enum gar_status gar_number_new(struct gar_query *query, const struct gar_plan *plan,
+                                            struct gar_sink **out_sink,
+                                            struct gar_source **out_source, struct gar_error *err);
 GAR_MUST_USE enum gar_status gar_write_sink_new(struct gar_query *query,
                                                 const struct gar_plan *plan, bool is_dry,
                                                 struct gar_sink **out_sink,
