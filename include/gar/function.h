@@ -47,6 +47,9 @@ struct gar_user_function {
         batch_rows;    /* exact rows of each call but the last; no call has none. 0: as they come */
     int32_t max_calls; /* at work at once in one query; 0: as many as there are threads */
     bool is_expanding; /* a row gives any number of rows; the other columns are repeated */
+    /* The first argument, an int64 without nulls, numbers groups of rows that follow each other; no call has a part of a
+     * group. Not with batch_rows. */
+    bool is_grouped;
     const char *detail; /* options, for explain; may be NULL */
     /* Once for each query that runs it, on the thread that starts the query; must not wait for anything. `query` is the
      * same for all functions of one query. May be NULL. */

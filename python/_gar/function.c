@@ -391,7 +391,7 @@ static struct gar_expr **take_args(struct gar_state *state, PyObject *list, int6
     return args;
 }
 
-/* user_function(name, type, batch_rows, max_calls, is_expanding, detail, open, args) */
+/* user_function(name, type, batch_rows, max_calls, is_expanding, is_grouped, detail, open, args) */
 static PyObject *user_function(PyObject *module, PyObject *given)
 {
     struct gar_state *state = module_state(module);
@@ -403,10 +403,12 @@ static PyObject *user_function(PyObject *module, PyObject *given)
     long long batch_rows = 0;
     int max_calls = 0;
     int is_expanding = 0;
+    int is_grouped = 0;
     PyObject *open = NULL;
     PyObject *list = NULL;
-    if (!parse_args(state, given, "ssLipzOO!:user_function", &f.name, &f.type, &batch_rows,
-                    &max_calls, &is_expanding, &f.detail, &open, &PyList_Type, &list)) {
+    if (!parse_args(state, given, "ssLippzOO!:user_function", &f.name, &f.type, &batch_rows,
+                    &max_calls, &is_expanding, &is_grouped, &f.detail, &open, &PyList_Type,
+                    &list)) {
         return NULL;
     }
     int64_t count = 0;
@@ -427,6 +429,7 @@ static PyObject *user_function(PyObject *module, PyObject *given)
     f.batch_rows = batch_rows;
     f.max_calls = max_calls;
     f.is_expanding = is_expanding != 0;
+    f.is_grouped = is_grouped != 0;
     struct gar_expr *expr = NULL;
     struct gar_error err;
     const enum gar_status status = gar_expr_user_function(&f, args, count, &expr, &err);
@@ -458,8 +461,8 @@ static bool set_request(struct gar_state *state, struct gar_resource_request *re
     return status >= 0;
 }
 
-/* actor_function(name, type, batch_rows, count, takes_fewer, cpus, gpus, memory, gpu_memory, on_error, retries, argv, code,
- * detail, args); amounts that are not asked are -1. */
+/* actor_function(name, type, batch_rows, count, takes_fewer, is_spread, inherits_devices, cpus, gpus, memory, gpu_memory,
+ * on_error, retries, argv, code, detail, args); amounts that are not asked are -1. */
 static PyObject *actor_function(PyObject *module, PyObject *given)
 {
     struct gar_state *state = module_state(module);
@@ -471,16 +474,18 @@ static PyObject *actor_function(PyObject *module, PyObject *given)
     double gpus = -1;
     int count = 1;
     int takes_fewer = 0;
+    int is_spread = 0;
+    int inherits = 0;
     int on_error = 0;
     int retries = 0;
     const char *code = NULL;
     Py_ssize_t code_bytes = 0;
     PyObject *argv = NULL;
     PyObject *list = NULL;
-    if (!parse_args(state, given, "ssLipddLLiiO!y#zO!:actor_function", &f.name, &f.type,
-                    &batch_rows, &count, &takes_fewer, &cpus, &gpus, &memory, &gpu_memory,
-                    &on_error, &retries, &PyList_Type, &argv, &code, &code_bytes, &f.detail,
-                    &PyList_Type, &list) ||
+    if (!parse_args(state, given, "ssLipppddLLiiO!y#zO!:actor_function", &f.name, &f.type,
+                    &batch_rows, &count, &takes_fewer, &is_spread, &inherits, &cpus, &gpus, &memory,
+                    &gpu_memory, &on_error, &retries, &PyList_Type, &argv, &code, &code_bytes,
+                    &f.detail, &PyList_Type, &list) ||
         !set_request(state, &f.request, cpus, gpus, memory, gpu_memory)) {
         return NULL;
     }
@@ -500,6 +505,8 @@ static PyObject *actor_function(PyObject *module, PyObject *given)
         f.batch_rows = batch_rows;
         f.count = count;
         f.takes_fewer = takes_fewer != 0;
+        f.is_spread = is_spread != 0;
+        f.inherits_devices = inherits != 0;
         f.on_error = on_error;
         f.max_retries = retries;
         f.argv = texts;

@@ -177,6 +177,7 @@ class Spec:
         at_once: int,
         thread_safe: bool,
         in_process: bool,
+        is_grouped: bool = False,
     ) -> None:
         self.name = name
         self.function = function
@@ -189,6 +190,12 @@ class Spec:
         self.at_once = at_once
         self.thread_safe = thread_safe
         self.in_process = in_process  # in worker processes
+        self.is_grouped = is_grouped  # the first column numbers groups, each of which is a call
+
+    def for_groups(self) -> Spec:
+        made = Spec(**vars(self))
+        made.is_grouped = made.is_expanding = True
+        return made
 
     def for_process(self) -> Spec:
         """What a worker does: the pool tries again and makes bad rows null."""
@@ -259,6 +266,8 @@ class _Call:
     def run(self, function: Any) -> Any:
         spec = self._spec
         bound = self._template.bound(function)
+        if spec.is_grouped:
+            return self._run_groups(bound)
         if spec.is_batch:
             return self._run_batch(bound)
         columns = self._batch.field_lists()
@@ -295,9 +304,14 @@ class _Call:
     def _inputs(self) -> str:
         parts = [
             f"{name}: {field.type_text()}"
-            for name, field in zip(self._template.names, self._batch.fields(), strict=True)
+            for name, field in zip(self._template.names, self._fields(), strict=True)
         ]
         return f"{', '.join(parts) or 'no arguments'}; {self._rows} rows"
+
+    def _fields(self) -> list[_native.Array]:
+        """The columns that the function gets."""
+        fields = self._batch.fields()
+        return fields[1:] if self._spec.is_grouped else fields
 
     def _fail(self, error: BaseException, row: int | None) -> BaseException:
         where = (
@@ -460,13 +474,50 @@ class _Call:
 
     # ---- whole columns
 
-    def _run_batch(self, function: Any) -> Any:
+    def _series(self) -> list[Any]:
         from gar.series import Series
 
-        columns = [
-            Series(name, field)
-            for name, field in zip(self._template.names, self._batch.fields(), strict=True)
-        ]
+        return [Series(name, field) for name, field in zip(self._template.names, self._fields(), strict=True)]
+
+    def _run_groups(self, function: Any) -> Any:
+        columns = self._series()
+        values: list[Any] = []
+        counts: list[int] = []
+        first = 0
+        for _, run in itertools.groupby(self._batch.fields()[0].to_list()):
+            end = first + sum(1 for _ in run)
+            args = [column.slice(first, end) for column in columns]
+            before = len(values)
+            values.extend(self._of_group(function, args, end - first))
+            counts.append(len(values) - before)
+            counts.extend([0] * (end - first - 1))
+            first = end
+            self._stop_if_cancelled()
+        return self._array(values), _native.array(counts)
+
+    def _of_group(self, function: Any, args: list[Any], rows: int) -> list[Any]:
+        def once(*columns: Any) -> list[Any]:
+            result = function(*columns)
+            if self._spec.is_async:
+                result = await_on_loop(result, self._cancelled)
+            return self._array(result).to_list()
+
+        try:
+            try:
+                return once(*args)
+            except _native.GarCancelledError:
+                raise
+            except BaseException as error:
+                return list(self._retried(error, once, args))
+        except _native.GarCancelledError:
+            raise
+        except BaseException as error:
+            raise _failed(
+                f"UDF '{self._spec.name}' failed on a group of {rows} rows: {told(error)} (inputs: {self._inputs()})"
+            ) from error
+
+    def _run_batch(self, function: Any) -> Any:
+        columns = self._series()
         try:
             return self._checked(function, columns, self._rows)
         except _native.GarCancelledError:

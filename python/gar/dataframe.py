@@ -958,6 +958,13 @@ class GroupedDataFrame:
             return self.agg(_native.call("count").alias("count"))
         return self._df._agg_each(self._keys, cols, "count")
 
+    def map_groups(self, call: Any) -> DataFrame:
+        """A function of columns for each group, as in map_groups(f(col("a"))): it gets the group's rows and may give any number of
+        rows, beside which the keys are repeated."""
+        from gar.udf import map_groups
+
+        return map_groups(self._df, self._keys, call)
+
     def __repr__(self) -> str:
         return f"GroupedDataFrame(by {', '.join(key.name() for key in self._keys)})"
 

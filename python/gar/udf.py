@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from gar.dataframe import DataFrame
+
 __all__ = ["RetryAfterError", "cls", "func", "method", "udf"]
 
 RetryAfterError = _runner.RetryAfterError
@@ -42,7 +44,10 @@ class _Options:
         "concurrency",
         "cpus",
         "gpu_memory",
+        "gpu_strategy",
         "gpus",
+        "inherit_devices",
+        "is_auto",
         "memory",
         "on_error",
         "retries",
@@ -64,6 +69,8 @@ class _Options:
         on_error: Any = None,
         batch_size: Any = None,
         thread_safe: Any = False,
+        gpu_strategy: Any = None,
+        inherit_devices: Any = False,
         ray_options: Any = None,
     ) -> None:
         self.cpus = _amount(what, "cpus", cpus)
@@ -73,13 +80,16 @@ class _Options:
                 f"{what}: gpus greater than 1 must be an integer, got {_checks.shown(gpus)}"
             )
         self.gpu_memory = None if gpu_memory is None else _bytes(f"{what}: gpu_memory", gpu_memory)
-        self.memory = None if memory is None else _checks.integer(f"{what}: memory", memory, 0)
+        self.memory = None if memory is None else _bytes(f"{what}: memory", memory)
         self.use_process = None if use_process is None else _checks.flag(f"{what}: use_process", use_process)
-        self.concurrency = (
-            None
-            if max_concurrency is None
-            else _checks.integer(f"{what}: max_concurrency", max_concurrency, 1)
-        )
+        self.is_auto = isinstance(max_concurrency, str)
+        self.concurrency: int | None = None
+        if self.is_auto and max_concurrency != "auto":
+            raise _native.GarValueError(
+                f"{what}: max_concurrency must be a number or 'auto', got {_checks.shown(max_concurrency)}"
+            )
+        if not self.is_auto and max_concurrency is not None:
+            self.concurrency = _checks.integer(f"{what}: max_concurrency", max_concurrency, 1)
         self.retries = 0 if max_retries is None else _checks.integer(f"{what}: max_retries", max_retries, 0)
         if not isinstance(on_error, (str, type(None))) or on_error not in _ON_ERROR:
             raise _native.GarValueError(
@@ -90,6 +100,12 @@ class _Options:
             None if batch_size is None else _checks.integer(f"{what}: batch_size", batch_size, 1)
         )
         self.thread_safe = _checks.flag(f"{what}: thread_safe", thread_safe)
+        self.gpu_strategy = _checks.optional_text(f"{what}: gpu_strategy", gpu_strategy)
+        if self.gpu_strategy not in (None, "pack", "spread"):
+            raise _native.GarValueError(
+                f"{what}: gpu_strategy must be 'pack' or 'spread', got {_checks.shown(gpu_strategy)}"
+            )
+        self.inherit_devices = _checks.flag(f"{what}: inherit_devices", inherit_devices)
         if ray_options is not None:
             raise _native.GarUnsupportedError(
                 f"{what}: ray_options need Ray; this engine runs on one machine"
@@ -122,8 +138,21 @@ class _Options:
             self.gpus > 0
             or self.gpu_memory is not None
             or bool(self.use_process)
-            or (is_class and self.concurrency is not None and not is_async)
+            or (is_class and (self.is_auto or self.concurrency is not None) and not is_async)
         )
+        wants_devices = self.gpus > 0 or self.gpu_memory is not None
+        if self.gpu_strategy is not None and not wants_devices:
+            raise _native.GarValueError(
+                f"{what}: gpu_strategy says where shares of GPUs go; ask for some with gpus or gpu_memory"
+            )
+        if self.inherit_devices and wants_devices:
+            raise _native.GarValueError(
+                f"{what}: inherit_devices shows all devices of this process; it cannot go with gpus or gpu_memory"
+            )
+        if self.inherit_devices and not asked:
+            raise _native.GarValueError(
+                f"{what}: inherit_devices is for worker processes; add use_process=True, or leave it out"
+            )
         if self.use_process is False and asked:
             raise _native.GarValueError(
                 f"{what}: gpus, gpu_memory and max_concurrency of a class need worker processes; leave use_process out"
@@ -133,6 +162,31 @@ class _Options:
                 f"{what}: memory is booked for worker processes only; add use_process=True, or leave it out"
             )
         return asked
+
+    def actors(self) -> tuple[int, bool]:
+        """How many worker processes, and whether fewer are enough."""
+        if not self.is_auto:
+            return self.concurrency or 1, False
+        room = [_cpu_count() / self.cpus] if self.cpus else []
+        if self.gpus > 0 or self.gpu_memory is not None:
+            devices = [one for one in _resources().devices if one.set_aside is None]
+            of_device = 1 / min(self.gpus, 1) if self.gpus > 0 else math.inf
+            room.append(sum(min(of_device, self._fitting(one.memory_bytes)) for one in devices))
+            if self.gpus > 1:
+                room[-1] = len(devices) / self.gpus
+        if self.memory:
+            room.append(_resources().memory_bytes / self.memory)
+        return max(1, int(min(room, default=_cpu_count()) + 1e-6)), True
+
+    def _fitting(self, memory: int | None) -> float:
+        """How many actors the memory of a device has room for."""
+        return memory // self.gpu_memory if memory and self.gpu_memory else 1 if self.gpu_memory else math.inf
+
+
+def _resources() -> Any:
+    from gar.machine import resources
+
+    return resources()
 
 
 def _number(value: float) -> str:
@@ -153,8 +207,7 @@ def _bytes(what: str, value: Any) -> int:
     if isinstance(value, str):
         from gar import ResourceRequest
 
-        made = _checks.foreign(ResourceRequest, gpu_memory=value).gpu_memory
-        return int(made)
+        return int(_checks.foreign(ResourceRequest, memory_bytes=value).memory_bytes)
     return _checks.integer(what, value, 0)
 
 
@@ -230,8 +283,33 @@ def _expression(
 ) -> Expression:
     """The call as an expression."""
     template = _runner.Template(args, kwargs)
-    if spec.in_process:
-        return _actor_expression(spec, template, options, dtype)
+    make = _actor_expression if spec.in_process else _here_expression
+    made: Call = _native.restyle(make(spec, template, options, dtype, template.expressions), Call)
+    made._parts = (spec, template, options, dtype)
+    return made
+
+
+class Call(Expression):
+    """A call of a user function, as the function gives it: map_groups looks into it."""
+
+    __module__ = "gar"
+    __slots__ = ("_parts",)
+    _parts: tuple[_runner.Spec, _runner.Template, _Options, DataType]
+
+    def alias(self, name: str) -> Expression:
+        made: Call = _native.restyle(super().alias(name), Call)
+        made._parts = self._parts
+        return made
+
+
+def _here_expression(
+    spec: _runner.Spec,
+    template: _runner.Template,
+    options: _Options,
+    dtype: DataType,
+    expressions: list[Any],
+) -> Expression:
+    """The call as an expression that threads of this process compute."""
     is_serial = spec.owner is not None and not options.thread_safe and not spec.is_async
     detail = []
     if is_serial:
@@ -246,14 +324,19 @@ def _expression(
         options.batch_size or 0,
         1 if is_serial else options.calls(),
         spec.is_expanding,
+        spec.is_grouped,
         ", ".join(detail) or None,
         functools.partial(_runner.Runner, spec, template),
-        template.expressions,
+        expressions,
     )
 
 
 def _actor_expression(
-    spec: _runner.Spec, template: _runner.Template, options: _Options, dtype: DataType
+    spec: _runner.Spec,
+    template: _runner.Template,
+    options: _Options,
+    dtype: DataType,
+    expressions: list[Any],
 ) -> Expression:
     """The call as an expression that worker processes compute."""
     from gar import _worker
@@ -267,8 +350,8 @@ def _actor_expression(
         raise _native.GarValueError(
             f"UDF '{spec.name}' cannot be sent to worker processes: {_runner.told(error)}"
         ) from error
-    count = options.concurrency or 1
-    detail = [f"{count} actor{'s' if count > 1 else ''}"]
+    count, takes_fewer = options.actors()
+    detail = [f"{'up to ' if takes_fewer else ''}{count} actor{'s' if count > 1 else ''}"]
     for name, amount in (("CPUs", options.cpus), ("GPUs", options.gpus)):
         if amount:
             detail.append(f"{_number(amount)} {name} each")
@@ -277,7 +360,9 @@ def _actor_expression(
         str(dtype),
         options.batch_size or 0,
         count,
-        False,
+        takes_fewer,
+        options.gpu_strategy == "spread",
+        options.inherit_devices,
         -1.0 if options.cpus is None else options.cpus,
         options.gpus if options.gpus > 0 else -1.0,
         -1 if options.memory is None else options.memory,
@@ -287,8 +372,47 @@ def _actor_expression(
         _worker.command(),
         code,
         ", ".join(detail),
-        template.expressions,
+        expressions,
     )
+
+
+def map_groups(df: DataFrame, keys: list[Any], call: Any) -> DataFrame:
+    """df.groupby(keys).map_groups(call): rows come in runs of equal keys, numbered, and each run is one call."""
+    from gar.dataframe import DataFrame
+    from gar.window import Window
+
+    if not isinstance(call, Call):
+        raise _native.GarTypeError(
+            f"map_groups takes a call of a function of columns, as in map_groups(f(col('a'))), got {_checks.shown(call)}"
+        )
+    spec, template, options, dtype = call._parts
+    what = f"UDF '{spec.name}'"
+    if not spec.is_batch:
+        raise _native.GarTypeError(
+            f"{what} works on single rows; map_groups needs a function of columns: gar.func.batch, gar.method.batch or gar.udf"
+        )
+    if options.batch_size is not None:
+        raise _native.GarValueError(f"{what}: a call of map_groups has one group; leave batch_size out")
+    if options.on_error != "raise":
+        raise _native.GarUnsupportedError(f"{what}: on_error={options.on_error!r} is not for map_groups")
+    if spec.in_process:
+        raise _native.GarUnsupportedError(f"{what}: map_groups runs in this process only")
+    names = [key.name() for key in keys]
+    taken = {*names, call.name()}
+    hidden = [
+        name
+        for name in (f"#{i}" for i in range(len(taken) + len(template.expressions) + 1))
+        if name not in taken
+    ]
+    number, inputs = hidden[0], hidden[1 : len(template.expressions) + 1]
+    columns = [one.alias(name) for one, name in zip(template.expressions, inputs, strict=True)]
+    order = Window().order_by(*(_native.column(name) for name in names))
+    rank = _native.call("dense_rank").over(order).cast("int64").alias(number)
+    runs = DataFrame._of(df._frame.select([*keys, *columns])).with_columns({number: rank}).sort(number)
+    made = _here_expression(
+        spec.for_groups(), template, options, dtype, [_native.column(name) for name in (number, *inputs)]
+    )
+    return runs.select(*names, made.alias(call.name()))
 
 
 def _spec(
@@ -303,6 +427,10 @@ def _spec(
         )
     if is_expanding and options.on_error != "raise":
         raise _native.GarUnsupportedError(f"{what}: on_error={options.on_error!r} is not for generators")
+    if options.is_auto and (owner is None or is_async):
+        raise _native.GarValueError(
+            f"{what}: max_concurrency='auto' is for classes in worker processes: as many as fit"
+        )
     if options.concurrency is not None and not is_async and owner is None:
         raise _native.GarValueError(
             f"{what}: max_concurrency is for async functions (rows at work at once) and classes; "
@@ -409,6 +537,9 @@ class _FuncDecorator:
         cpus: float | None = None,
         gpus: float = 0,
         gpu_memory: int | str | None = None,
+        gpu_strategy: str | None = None,
+        inherit_devices: bool = False,
+        memory: int | str | None = None,
         use_process: bool | None = None,
         max_concurrency: int | None = None,
         max_retries: int | None = None,
@@ -418,8 +549,9 @@ class _FuncDecorator:
         """A function of one row's values: plain, async, or a generator that gives several rows for one.
 
         return_dtype: the column's type, if the function has no type hint. cpus: CPUs that one call needs; fewer calls
-        run at once. gpus, gpu_memory ("6GiB"): in a worker process that sees just these devices. use_process: in a worker
-        process, though it needs no device. max_concurrency: of an async function, rows at work at once (64). max_retries: tries of a row after
+        run at once. gpus, gpu_memory ("6GiB"): in a worker process that sees just these devices; gpu_strategy: shares go where least is
+        left ("pack") or most ("spread"). use_process: in a worker process, though it needs no device; inherit_devices: it sees
+        those of this one; memory: what is booked for it. max_concurrency: of an async function, rows at work at once (64). max_retries: tries of a row after
         its first, with growing pauses. on_error: "raise", "log" (null and a line in the log) or "ignore" (null).
         """
 
@@ -431,6 +563,9 @@ class _FuncDecorator:
                 cpus=cpus,
                 gpus=gpus,
                 gpu_memory=gpu_memory,
+                gpu_strategy=gpu_strategy,
+                inherit_devices=inherit_devices,
+                memory=memory,
                 use_process=use_process,
                 max_concurrency=max_concurrency,
                 max_retries=max_retries,
@@ -451,6 +586,9 @@ class _FuncDecorator:
         cpus: float | None = None,
         gpus: float = 0,
         gpu_memory: int | str | None = None,
+        gpu_strategy: str | None = None,
+        inherit_devices: bool = False,
+        memory: int | str | None = None,
         use_process: bool | None = None,
         max_concurrency: int | None = None,
         max_retries: int | None = None,
@@ -472,6 +610,9 @@ class _FuncDecorator:
                 cpus=cpus,
                 gpus=gpus,
                 gpu_memory=gpu_memory,
+                gpu_strategy=gpu_strategy,
+                inherit_devices=inherit_devices,
+                memory=memory,
                 use_process=use_process,
                 max_concurrency=max_concurrency,
                 max_retries=max_retries,
@@ -642,8 +783,11 @@ def cls(
     cpus: float | None = None,
     gpus: float = 0,
     gpu_memory: int | str | None = None,
+    gpu_strategy: str | None = None,
+    inherit_devices: bool = False,
+    memory: int | str | None = None,
     use_process: bool | None = None,
-    max_concurrency: int | None = None,
+    max_concurrency: int | str | None = None,
     max_retries: int | None = None,
     on_error: str | None = None,
     name_override: str | None = None,
@@ -654,8 +798,8 @@ def cls(
 
     One object for each query, constructed once, when the first rows come; its close(), where it has one, is called at the
     query's end. Its calls run one after the other unless thread_safe=True. With max_concurrency=n, gpus or gpu_memory it
-    is constructed once in each of n (or one) worker processes instead, each with its own devices. Options are those of
-    gar.func.
+    is constructed once in each of n (or one) worker processes instead, each with its own devices; max_concurrency="auto": as many
+    as fit on the machine now. Options are those of gar.func.
     """
 
     def make(wrapped: Any) -> UserClass:
@@ -667,6 +811,9 @@ def cls(
             cpus=cpus,
             gpus=gpus,
             gpu_memory=gpu_memory,
+            gpu_strategy=gpu_strategy,
+            inherit_devices=inherit_devices,
+            memory=memory,
             use_process=use_process,
             max_concurrency=max_concurrency,
             max_retries=max_retries,
@@ -701,7 +848,7 @@ class UDF:
             self._owner = _runner.Owner(inner, args, kwargs, self.name)
             if not inspect.isfunction(inspect.getattr_static(inner, "__call__", None)):
                 raise _native.GarTypeError(f"UDF '{self.name}': the class has no __call__")
-        elif self._options.concurrency is not None:
+        elif self._options.concurrency is not None or self._options.is_auto:
             raise _native.GarValueError(
                 f"UDF '{self.name}': concurrency is for classes, which keep a state; this is a function"
             )

@@ -41,6 +41,7 @@ enum gar_status gar_udf_new(const struct gar_udf_options *options, struct gar_ud
     udf->batch_rows = options->batch_rows;
     udf->max_calls = options->max_calls;
     udf->is_expanding = options->is_expanding;
+    udf->is_grouped = options->is_grouped;
     udf->kind = options->kind;
     udf->context = options->context;
     udf->release = options->release;

@@ -17,6 +17,7 @@ struct gar_udf {
     int64_t batch_rows; /* of every call but the last; 0: as batches come */
     int32_t max_calls;  /* at work at once in a query; 0: as many as there are threads */
     bool is_expanding;  /* a row gives any number of rows; the other columns are repeated */
+    bool is_grouped;    /* the first argument numbers groups, in runs; calls have whole groups */
     char *detail;       /* options for explain, or NULL; owned */
     const struct gar_udf_kind *kind; /* static */
     void *context;                   /* the kind's */
@@ -29,6 +30,7 @@ struct gar_udf_options {
     int64_t batch_rows;
     int32_t max_calls;
     bool is_expanding;
+    bool is_grouped;
     const char *detail;
     const struct gar_udf_kind *kind;
     void *context;

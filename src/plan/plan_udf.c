@@ -33,6 +33,18 @@ enum gar_status gar_plan_udf(struct gar_plan *input, struct gar_udf *udf,
     for (int64_t i = 0; i < count; i++) {
         struct gar_type type = {0};
         GAR_TRY(gar_expr_type(args[i], input->schema, false, &type, err));
+        if (udf->is_grouped && i == 0 && type.id != GAR_INT64) {
+            return gar_error_set(err, GAR_ERR_TYPE,
+                                 "UDF '%s': the first argument of a function of groups is their "
+                                 "number, an int64",
+                                 udf->name);
+        }
+    }
+    if (udf->is_grouped && (count == 0 || udf->batch_rows > 0)) {
+        return gar_error_set(err, GAR_ERR_VALUE,
+                             "UDF '%s': a function of groups needs their number as its first "
+                             "argument, and no batch size",
+                             udf->name);
     }
     const int64_t columns = input->schema->count;
     struct gar_field *fields = gar_calloc(columns + 1, (int64_t)sizeof *fields);

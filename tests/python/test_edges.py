@@ -283,7 +283,11 @@ GROUPED = {
         "count_distinct",
         "count",
     ]
-} | {"agg": [col("a").sum()], "string_agg": ["s"]}
+} | {
+    "agg": [col("a").sum()],
+    "string_agg": ["s"],
+    "map_groups": [gar.func.batch(lambda a: a, return_dtype="int64")(col("a")).alias("b")],
+}
 WINDOW = {
     "partition_by": ["a"],
     "order_by": ["a"],

@@ -712,11 +712,19 @@ def test_options_are_checked():
         ({"on_error": "explode"}, "on_error must be"),
         ({"max_retries": -1}, "max_retries must not be negative"),
         ({"max_concurrency": 2}, "max_concurrency is for async functions"),
+        ({"max_concurrency": "auto"}, "is for classes in worker processes"),
+        ({"max_concurrency": "all"}, "must be a number or .auto., got .all."),
+        ({"gpu_strategy": "spread"}, "ask for some with gpus or gpu_memory"),
+        ({"gpus": 1, "gpu_strategy": "even"}, "must be .pack. or .spread., got .even."),
+        ({"inherit_devices": True}, "is for worker processes"),
+        ({"gpus": 1, "inherit_devices": True}, "cannot go with gpus"),
+        ({"use_process": True, "memory": "1 apple"}, "no amount of memory"),
     ):
         with pytest.raises(ValueError, match=text):
             gar.func(function, **options)
     for options, text in (
         ({"ray_options": {}}, "Ray"),
+        ({"memory": "1GiB"}, "for worker processes only"),
         ({"unnest": True}, "struct"),
     ):
         with pytest.raises(NotImplementedError, match=text):
@@ -818,3 +826,96 @@ time.sleep(0.2)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, done.stderr
+
+
+# ---- groups
+
+
+@gar.func.batch(return_dtype="float64")
+def largest(v, count):
+    return sorted(v.to_pylist(), reverse=True)[:count]
+
+
+def test_a_call_for_each_group(rng):
+    keys = [rng.choice([None, "a", "b" * 20, *map(str, range(40))]) for _ in range(600)]
+    values = [rng.random() for _ in keys]
+    expected = {}
+    for key, value in zip(keys, values, strict=True):
+        expected.setdefault(key, []).append(value)
+    frame = gar.from_pydict({"k": keys, "v": values, "n": [1] * len(keys)})
+    found = {}
+    for row in frame.groupby("k", "n").map_groups(largest(col("v"), 2).alias("top")).to_pylist():
+        assert list(row) == ["k", "n", "top"]
+        found.setdefault(row["k"], []).append(row["top"])
+    assert found == {key: sorted(group, reverse=True)[:2] for key, group in expected.items()}
+
+    @gar.func.batch(return_dtype="float64")
+    def in_order(v, n):
+        return v
+
+    found = frame.groupby("k").map_groups(in_order(col("v"), col("n"))).to_pydict()
+    assert dict(zip(found["k"], found["v"], strict=True)) == {
+        key: group[-1] for key, group in expected.items()
+    }
+    assert sorted(found["v"]) == sorted(values)
+
+
+def test_groups_of_every_size():
+    sizes = {0: 1, 1: 700, 2: 3, 3: 1, 4: 2000, 5: 1}
+    frame = gar.from_pydict({"k": [k for k, size in sizes.items() for _ in range(size)]})
+
+    @gar.cls
+    class Counter:
+        def __init__(self):
+            self.calls = 0
+
+        @gar.method.batch(return_dtype="int64")
+        def count(self, k):
+            self.calls += 1
+            assert set(k.to_pylist()) == {self.calls - 1}
+            return [len(k)] if k.to_pylist()[0] != 3 else []
+
+    counted = frame.groupby("k").map_groups(Counter().count(col("k")).alias("rows")).to_pydict()
+    assert dict(zip(counted["k"], counted["rows"], strict=True)) == {k: n for k, n in sizes.items() if k != 3}
+    nothing = frame.where("k > 9").groupby("k").map_groups(Counter().count(col("k")).alias("rows"))
+    assert nothing.to_pydict() == {"k": [], "rows": []}
+    by_parity = frame.groupby((col("k") % 2).alias("odd")).map_groups(
+        largest(col("k").cast("float64"), 1).alias("m")
+    )
+    assert sorted(by_parity.to_pydict()["m"]) == [4.0, 5.0]
+
+
+def test_what_map_groups_refuses():
+    groups = gar.from_pydict({"a": [1, 1, 2]}).groupby("a")
+    for call, error, text in (
+        (col("a"), TypeError, "map_groups takes a call of a function of columns"),
+        (same(col("a")), ValueError, "leave batch_size out"),
+        (gar.func(lambda a: a, return_dtype="int64")(col("a")), TypeError, "works on single rows"),
+        (
+            gar.func.batch(lambda a: a, return_dtype="int64", on_error="log")(col("a")),
+            NotImplementedError,
+            "on_error",
+        ),
+    ):
+        with pytest.raises(error, match=text):
+            groups.map_groups(call)
+
+    @gar.func.batch(return_dtype="int64")
+    def fail(a):
+        raise KeyError("of this group")
+
+    with pytest.raises(
+        GarCallbackError, match=r"'fail' failed on a group of [12] rows: KeyError: .*a: int64"
+    ) as caught:
+        groups.map_groups(fail(col("a")).alias("b")).collect()
+    assert isinstance(caught.value.__cause__, KeyError)
+    tries = []
+
+    @gar.func.batch(return_dtype="int64", max_retries=1)
+    def second(a):
+        tries.append(1)
+        if len(tries) == 1:
+            raise gar.RetryAfterError(0)
+        return a
+
+    assert values(groups.map_groups(second(col("a")).alias("b")), "b") == [1, 1, 2]

@@ -117,6 +117,19 @@ frame = gar.range(0, 40)
 frame.select(Model().devices(col(frame.column_names[0])).alias("d")).explain(resources=True)
 made = set(frame.select(Model().devices(col(frame.column_names[0])).alias("d")).to_pydict()["d"])
 assert made == {"3,4", "5,6"}, made
+def shown(**options):
+    @gar.cls(**options)
+    class Seen:
+        @gar.method.batch(return_dtype="string", batch_size=1)
+        def devices(self, a):
+            import time
+            time.sleep(0.05)
+            return [os.environ.get("CUDA_VISIBLE_DEVICES", "unset")] * len(a)
+    return set(frame.select(Seen().devices(col(frame.column_names[0])).alias("d")).to_pydict()["d"])
+assert shown(gpus=0.5, max_concurrency=2) == {"3"}
+assert shown(gpus=0.5, max_concurrency=2, gpu_strategy="spread") == {"3", "4"}
+assert shown(gpus=1, max_concurrency="auto") == {"3", "4", "5", "6"}
+assert shown(use_process=True, inherit_devices=True) == {"3,4,5,6"}
 @gar.func(gpus=0.5)
 def half(a: int) -> str:
     return os.environ["CUDA_VISIBLE_DEVICES"]

@@ -3,6 +3,8 @@
  * kept and argument columns in order and cuts them into works of exact batches; a performer turns works into outputs;
  * as a source it gives these in order.
  *
+ * Of a function of groups the first argument numbers them, in runs: a call has whole groups, those of about free_rows rows.
+ *
  * Small calls go to the performer many at a time: a work has as many as took about WORK_NS the last time. At most
  * `open_max` works are open, results that wait included; then the sink is full. Memory: their rows and results. */
 #include "base/alloc.h"
@@ -41,6 +43,8 @@ struct udf_stage {
     int64_t pending_capacity;
     int64_t pending_rows;
     int64_t offset;     /* rows of the first that are taken */
+    int64_t looked;     /* pending rows that were looked at for a group's end in vain */
+    int64_t kept;       /* columns of the input before the arguments */
     int64_t rows;       /* of works so far */
     int64_t calls;      /* in the next work */
     int64_t free_rows;  /* most rows of a call whose size is left to us */
@@ -76,8 +80,41 @@ static void free_work(struct work *work)
 
 /* ---- cutting ---- */
 
-static int64_t next_rows(const struct udf_stage *stage)
+static int64_t group_at(const struct udf_stage *stage, const struct gar_batch *batch, int64_t row)
 {
+    const struct gar_column *values = NULL;
+    const int64_t place = gar_column_locate(batch->columns[stage->kept], row, &values);
+    return ((const int64_t *)values->values)[place];
+}
+
+/* Rows up to the first end of a group behind about free_rows of them; 0: it is not there yet. */
+static int64_t next_groups(struct udf_stage *stage)
+{
+    const int64_t from = gar_max_i64(stage->looked, stage->free_rows);
+    int64_t before = 0; /* pending rows of earlier batches */
+    int64_t last = 0;   /* group of the row before */
+    for (int64_t b = 0; b < stage->pending_count; b++) {
+        const struct gar_batch *batch = stage->pending[b];
+        const int64_t first = b == 0 ? stage->offset : 0;
+        for (int64_t i = first + gar_max_i64(from - before, 0); i < batch->rows; i++) {
+            const int64_t group = group_at(stage, batch, i);
+            last = i > first ? group_at(stage, batch, i - 1) : last;
+            if (group != last) {
+                return before + i - first;
+            }
+        }
+        before += batch->rows - first;
+        last = group_at(stage, batch, batch->rows - 1);
+    }
+    stage->looked = before;
+    return stage->is_input_over ? before : 0;
+}
+
+static int64_t next_rows(struct udf_stage *stage)
+{
+    if (stage->udf->is_grouped) {
+        return next_groups(stage);
+    }
     if (stage->udf->batch_rows == 0) {
         return stage->pending_count > 0
                    ? gar_min_i64(stage->pending[0]->rows - stage->offset, stage->free_rows)
@@ -128,6 +165,7 @@ static enum gar_status fill_work(struct udf_stage *stage, struct work *work, int
             }
         }
     }
+    stage->looked = 0;
     stage->pending_count -= used;
     for (int64_t i = 0; i < stage->pending_count && used > 0; i++) {
         stage->pending[i] = stage->pending[i + used];
@@ -279,6 +317,9 @@ static void udf_explain(const struct gar_sink *sink, struct gar_strbuf *out)
     gar_strbuf_printf(out, ") %s", stage->udf->kind->name);
     if (stage->udf->batch_rows > 0) {
         gar_strbuf_printf(out, ", batches of %lld rows", (long long)stage->udf->batch_rows);
+    }
+    if (stage->udf->is_grouped) {
+        gar_strbuf_append(out, ", whole groups");
     }
     if (stage->udf->max_calls > 0) {
         gar_strbuf_printf(out, ", %d at once", (int)stage->udf->max_calls);
@@ -464,6 +505,7 @@ enum gar_status gar_udf_stage_new(struct gar_query *query, const struct gar_plan
     stage->output = gar_schema_ref(plan->schema);
     stage->calls = 1;
     stage->free_rows = FREE_ROWS_FIRST;
+    stage->kept = plan->inputs[0]->schema->count;
     GAR_TRY(gar_query_own(query, stage, free_stage, err));
     GAR_TRY(fill_stage(stage, plan, input, is_dry, err));
     *out_sink = &stage->sink;
