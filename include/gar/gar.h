@@ -183,8 +183,8 @@ GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_alias(struct gar_expr *ar
                                                              struct gar_expr **out,
                                                              struct gar_error *err);
 /* The shape of a window. The first bound and the last one: kind 0 the partition's first row, 1 an offset, 2 the current row (of a
- * range: its peers), 3 the partition's last row. Offsets of rows are counted from the row, negative before it; offsets of a
- * range are values added to the one expression that the window is ordered by. */
+ * range: its peers), 3 the partition's last row. Offsets of rows and of groups are counted from the row (its
+ * group), negative before it; offsets of a range are values added to the one expression that the window is ordered by. */
 struct gar_window_description {
     size_t struct_bytes;
     struct gar_expr *const *partition_by; /* borrowed, as all below */
@@ -193,7 +193,7 @@ struct gar_window_description {
     const bool *descending;  /* of each expression of order_by; NULL: none */
     const bool *nulls_first; /* NULL: where descending */
     int64_t order_count;
-    int32_t frame; /* 0 the whole partition, 1 rows, 2 range */
+    int32_t frame; /* 0 the whole partition, 1 rows, 2 range, 3 groups: of rows with equal keys */
     int32_t start;
     int32_t end;
     int64_t start_rows;
@@ -201,6 +201,8 @@ struct gar_window_description {
     struct gar_expr *start_value; /* NULL unless of a range with an offset */
     struct gar_expr *end_value;
     int64_t min_periods; /* frames of fewer rows give null */
+    int32_t
+        exclude; /* rows that do not count: 0 none, 1 the current row, 2 it and its peers, 3 its peers */
 };
 /* The expression with its aggregates and window functions computed over the window, for select and with_columns. Errors:
  * GAR_ERR_VALUE when there is none in it or the frame makes no sense. */

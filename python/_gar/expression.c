@@ -522,7 +522,7 @@ static bool borrow_expressions(struct gar_state *state, PyObject *list, struct g
 }
 
 /* over(expression, partition_by, order_by, descending, nulls_first, frame, start, start_rows, end, end_rows, start_value,
- * end_value, min_periods): lists of expressions and, as bits, flags; values are expressions or None. */
+ * end_value, min_periods, exclude): lists of expressions and, as bits, flags; values are expressions or None. */
 static PyObject *over(PyObject *module, PyObject *args)
 {
     struct gar_state *state = module_state(module);
@@ -540,9 +540,11 @@ static PyObject *over(PyObject *module, PyObject *args)
     long long start_rows = 0;
     long long end_rows = 0;
     long long min_periods = 0;
-    if (!parse_args(state, args, "O!O!O!KKiiLiLOOL", state->expression_type, &of, &PyList_Type,
+    int exclude = 0;
+    if (!parse_args(state, args, "O!O!O!KKiiLiLOOLi", state->expression_type, &of, &PyList_Type,
                     &partition, &PyList_Type, &order, &descending, &nulls_first, &frame, &start,
-                    &start_rows, &end, &end_rows, &start_value, &end_value, &min_periods)) {
+                    &start_rows, &end, &end_rows, &start_value, &end_value, &min_periods,
+                    &exclude)) {
         return NULL;
     }
     bool down[64] = {false};
@@ -561,6 +563,7 @@ static PyObject *over(PyObject *module, PyObject *args)
     d.start_rows = start_rows;
     d.end_rows = end_rows;
     d.min_periods = min_periods;
+    d.exclude = exclude;
     d.start_value = PyObject_TypeCheck(start_value, state->expression_type)
                         ? as_expression(start_value)->expr
                         : NULL;

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _FIRST, _OFFSET, _CURRENT, _LAST = range(4)
-_ROWS, _RANGE = 1, 2
+_ROWS, _RANGE, _GROUPS = 1, 2, 3
+_EXCLUSIONS = ("no others", "current row", "group", "ties")
 
 
 class _Bound:
@@ -47,6 +48,7 @@ class Window:
         self._nulls_first: list[bool] = []
         self._frame: tuple[Any, ...] = (0, _FIRST, 0, _LAST, 0, None, None)
         self._min_periods = 0
+        self._excluded = 0
 
     def _copy(self) -> Window:
         made = Window()
@@ -100,6 +102,29 @@ class Window:
         made._min_periods = _checks.integer("min_periods", min_periods, 0)
         return made
 
+    def groups_between(
+        self,
+        start: int | _Bound = unbounded_preceding,
+        end: int | _Bound = unbounded_following,
+        min_periods: int = 1,
+    ) -> Window:
+        """As rows_between, but counted in groups of rows whose keys are equal: -1 is the group before that of the row, and the
+        current row stands for its whole group. Needs an order."""
+        made = self.rows_between(start, end, min_periods)
+        made._frame = (_GROUPS, *made._frame[1:])
+        return made
+
+    def exclude(self, rows: str) -> Window:
+        """Rows that do not count though they lie in the frame: "current row", "group" (the row and all with its keys), "ties"
+        (the others with its keys), or "no others"."""
+        if _checks.text("exclude", rows) not in _EXCLUSIONS:
+            raise _native.GarValueError(
+                f"exclude takes {', '.join(map(repr, _EXCLUSIONS))}, got {_checks.shown(rows)}"
+            )
+        made = self._copy()
+        made._excluded = _EXCLUSIONS.index(rows)
+        return made
+
     def _over(self, expression: Expression) -> Expression:
         frame, start, start_rows, end, end_rows, start_value, end_value = self._frame
         down, first = (
@@ -122,6 +147,7 @@ class Window:
             start_value,
             end_value,
             self._min_periods,
+            self._excluded,
         )
         return made
 

@@ -181,9 +181,9 @@ static enum gar_status read_window(const struct gar_window_description *d, struc
                                    struct gar_error *err)
 {
     if (d->partition_count < 0 || d->partition_count > 4096 || d->order_count < 0 ||
-        d->order_count > 64 || d->frame < 0 || d->frame > GAR_FRAME_RANGE || d->start < 0 ||
-        d->start > GAR_BOUND_UNBOUNDED_FOLLOWING || d->end < 0 ||
-        d->end > GAR_BOUND_UNBOUNDED_FOLLOWING) {
+        d->order_count > 64 || d->frame < 0 || d->frame > GAR_FRAME_GROUPS || d->exclude < 0 ||
+        d->exclude > GAR_EXCLUDE_TIES || d->start < 0 || d->start > GAR_BOUND_UNBOUNDED_FOLLOWING ||
+        d->end < 0 || d->end > GAR_BOUND_UNBOUNDED_FOLLOWING) {
         return gar_error_set(
             err, GAR_ERR_VALUE,
             "a window takes up to 4096 expressions to partition by, 64 to order by, "
@@ -201,6 +201,7 @@ static enum gar_status read_window(const struct gar_window_description *d, struc
                                .frame = (enum gar_window_frame)d->frame,
                                .start = (enum gar_bound_kind)d->start,
                                .end = (enum gar_bound_kind)d->end,
+                               .exclusion = (enum gar_window_exclusion)d->exclude,
                                .start_rows = d->start_rows,
                                .end_rows = d->end_rows,
                                .min_periods = d->min_periods};

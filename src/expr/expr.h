@@ -22,7 +22,14 @@ enum gar_expr_kind {
     GAR_EXPR_WINDOW, /* args[0] (a call) over a window: partition, order and range values follow (expr/window.h) */
 };
 
-enum gar_window_frame { GAR_FRAME_NONE, GAR_FRAME_ROWS, GAR_FRAME_RANGE };
+enum gar_window_frame { GAR_FRAME_NONE, GAR_FRAME_ROWS, GAR_FRAME_RANGE, GAR_FRAME_GROUPS };
+/* Rows that do not count though they lie in the frame. */
+enum gar_window_exclusion {
+    GAR_EXCLUDE_NONE,
+    GAR_EXCLUDE_CURRENT,
+    GAR_EXCLUDE_GROUP, /* the row and its peers */
+    GAR_EXCLUDE_TIES,  /* the row's peers, not the row itself */
+};
 enum gar_bound_kind {
     GAR_BOUND_UNBOUNDED_PRECEDING,
     GAR_BOUND_OFFSET,  /* rows, or a value to add to the key; negative: before */
@@ -39,7 +46,8 @@ struct gar_window {
     enum gar_window_frame frame;
     enum gar_bound_kind start;
     enum gar_bound_kind end;
-    int64_t start_rows; /* ROWS with an offset */
+    enum gar_window_exclusion exclusion;
+    int64_t start_rows; /* ROWS with an offset; GROUPS: of peers */
     int64_t end_rows;
     bool has_start_value; /* RANGE with an offset */
     bool has_end_value;

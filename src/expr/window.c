@@ -83,10 +83,16 @@ static enum gar_status check_frame(const struct gar_window *w, struct gar_error 
                              "a frame starts at the first rows and ends at the last, not the other "
                              "way round");
     }
-    if (w->frame == GAR_FRAME_ROWS && w->start == GAR_BOUND_OFFSET && w->end == GAR_BOUND_OFFSET &&
+    if (w->frame != GAR_FRAME_RANGE && w->start == GAR_BOUND_OFFSET && w->end == GAR_BOUND_OFFSET &&
         w->start_rows > w->end_rows) {
-        return gar_error_set(err, GAR_ERR_VALUE, "the frame starts at row %lld, after its end %lld",
-                             (long long)w->start_rows, (long long)w->end_rows);
+        return gar_error_set(err, GAR_ERR_VALUE, "the frame starts at %s %lld, after its end %lld",
+                             w->frame == GAR_FRAME_ROWS ? "row" : "group", (long long)w->start_rows,
+                             (long long)w->end_rows);
+    }
+    if (w->frame == GAR_FRAME_GROUPS && w->order_count == 0) {
+        return gar_error_set(
+            err, GAR_ERR_VALUE,
+            "a frame of groups needs an order: its groups are rows with equal keys");
     }
     if (w->frame == GAR_FRAME_ROWS && w->order_count == 0 && w->partition_count == 0) {
         return GAR_OK;
@@ -223,11 +229,16 @@ void gar_window_print(const struct gar_expr *expr, struct gar_strbuf *out)
         }
         gap = " ";
     }
+    static const char *const frames[] = {"", "rows between ", "range between ", "groups between "};
+    static const char *const exclusions[] = {"", " exclude current row", " exclude group",
+                                             " exclude ties"};
     if (w->frame != GAR_FRAME_NONE) {
         gar_strbuf_append(out, gap);
-        gar_strbuf_append(out, w->frame == GAR_FRAME_ROWS ? "rows between " : "range between ");
+        gar_strbuf_append(out, frames[w->frame]);
         print_bound(w->start, w->start_rows, gar_window_start_value(expr), out);
         gar_strbuf_append(out, " and ");
         print_bound(w->end, w->end_rows, gar_window_end_value(expr), out);
+        gap = " ";
     }
+    gar_strbuf_append(out, exclusions[w->exclusion] + (gap[0] == '\0' && w->exclusion != 0));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parser's state and what its two files share: operators (expression.c) and primaries (primary.c). */
+/* The parser's state and what its files share: operators (expression.c), primaries (primary.c), windows (over.c). */
 #ifndef GAR_SQL_PARSER_PRIV_H
 #define GAR_SQL_PARSER_PRIV_H
 
@@ -44,6 +44,10 @@ GAR_MUST_USE enum gar_status gar_parser_operand(struct gar_parser *p, struct gar
 GAR_MUST_USE enum gar_status gar_parser_arguments(struct gar_parser *p, struct gar_expr ***out,
                                                   int64_t *out_count);
 void gar_parser_arguments_free(struct gar_expr **items, int64_t count);
+
+/* over.c: `call` (taken over, also on failure) over the window that begins at the parenthesis; OVER has been read. */
+GAR_MUST_USE enum gar_status gar_parser_over(struct gar_parser *p, struct gar_expr *call,
+                                             struct gar_expr **out);
 
 /* primary.c: literals, names, calls, CASE, CAST, parentheses, with :: behind. */
 GAR_MUST_USE enum gar_status gar_parser_primary(struct gar_parser *p, struct gar_expr **out);

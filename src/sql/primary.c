@@ -889,8 +889,19 @@ static enum gar_status parse_word(struct gar_parser *p, struct gar_expr **out)
     }
     GAR_TRY(gar_parser_advance(p));
     if (gar_token_is_symbol(&p->token, "(")) {
+        struct gar_expr *call = NULL;
         GAR_TRY(gar_parser_advance(p));
-        return parse_call(p, &name, out);
+        GAR_TRY(parse_call(p, &name, &call));
+        if (gar_token_is_word(&p->token, "over")) {
+            const enum gar_status status = gar_parser_advance(p);
+            if (status == GAR_OK) {
+                return gar_parser_over(p, call, out);
+            }
+            gar_expr_unref(call);
+            return status;
+        }
+        *out = call;
+        return GAR_OK;
     }
     if (gar_token_is_word(&name, "true") || gar_token_is_word(&name, "false")) {
         return literal_of(p,

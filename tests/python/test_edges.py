@@ -292,6 +292,8 @@ WINDOW = {
     "partition_by": ["a"],
     "order_by": ["a"],
     "rows_between": [-1, 1, 1],
+    "groups_between": [-1, 1, 1],
+    "exclude": ["ties"],
     "range_between": [-1, 1, 1],
 }
 EXPRESSION = {

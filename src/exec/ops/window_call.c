@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Window calls over sorted rows.
  *
- * Ranks and shifts come from the places of partitions and peers. Other calls look at a frame [low, high) of each row.
+ * Ranks and shifts come from the places of partitions and peers. Other calls look at a frame [low, high) of each row, of which
+ * an exclusion cuts rows out.
  * Aggregates over whole partitions are a group-by with a group a partition; over other frames each frame is joined from the
  * nodes of a tree of aggregate states (16 children a node) and a few rows. Kinds that keep rows have no tree: their frames
  * are read row by row. */
@@ -15,8 +16,9 @@
 enum {
     FANOUT = 16,
     LEVELS_MAX = 9,
-    CHUNK = 512,                    /* frames computed at once */
-    NODES_MAX = CHUNK * 2 * FANOUT, /* of one level in a chunk */
+    CHUNK = 512, /* frames computed at once */
+    NODES_MAX =
+        CHUNK * 4 * FANOUT, /* of one level in a chunk: a frame has two large pieces at most */
     RAW_MAX = 1 << 14,
 };
 
@@ -157,6 +159,35 @@ static enum gar_status range_side(const struct gar_window_call *call,
     return status;
 }
 
+/* One side of frames that are counted in groups of peers. */
+static enum gar_status group_side(const struct gar_window_rows *rows, int64_t offset, bool is_end,
+                                  int64_t *out, struct gar_error *err)
+{
+    int64_t *firsts = (int64_t *)gar_malloc(rows->count * (int64_t)sizeof *firsts);
+    if (firsts == NULL) {
+        return gar_error_nomem(err, rows->count * (int64_t)sizeof *firsts);
+    }
+    int64_t first_group = 0; /* of the partition */
+    int64_t group = -1;      /* of the row */
+    int64_t end_group = 0;   /* of the partition, past it */
+    for (int64_t i = 0; i < rows->count; i++) {
+        if (i == rows->part_first[i]) { /* the firsts of the whole partition */
+            first_group = end_group;
+            for (int64_t row = i; row < rows->part_end[i]; row = rows->peer_end[row]) {
+                firsts[end_group++] = row;
+            }
+            group = first_group - 1;
+        }
+        group += i == rows->peer_first[i];
+        const int64_t wanted = group + offset + is_end;
+        out[i] = wanted < first_group  ? rows->part_first[i]
+                 : wanted >= end_group ? rows->part_end[i]
+                                       : firsts[wanted];
+    }
+    gar_free(firsts);
+    return GAR_OK;
+}
+
 static enum gar_status frame_side(const struct gar_window_call *call,
                                   const struct gar_window_rows *rows, bool is_end, int64_t *out,
                                   struct gar_error *err)
@@ -172,6 +203,9 @@ static enum gar_status frame_side(const struct gar_window_call *call,
     if (kind == GAR_BOUND_OFFSET && w->frame == GAR_FRAME_RANGE) {
         return range_side(call, rows, is_end, out, err);
     }
+    if (kind == GAR_BOUND_OFFSET && w->frame == GAR_FRAME_GROUPS) {
+        return group_side(rows, offset, is_end, out, err);
+    }
     for (int64_t i = 0; i < rows->count; i++) {
         int64_t at = i + is_end;
         if (kind == GAR_BOUND_UNBOUNDED_PRECEDING) {
@@ -180,7 +214,7 @@ static enum gar_status frame_side(const struct gar_window_call *call,
             at = rows->part_end[i];
         } else if (kind == GAR_BOUND_OFFSET) {
             at = i + offset + is_end;
-        } else if (w->frame == GAR_FRAME_RANGE) {
+        } else if (w->frame != GAR_FRAME_ROWS) {
             at = is_end ? rows->peer_end[i] : rows->peer_first[i];
         }
         out[i] = gar_max_i64(rows->part_first[i], gar_min_i64(at, rows->part_end[i]));
@@ -203,6 +237,46 @@ static enum gar_status make_frames(const struct gar_window_call *call,
         frames->high[i] = gar_max_i64(frames->low[i], frames->high[i]);
     }
     return GAR_OK;
+}
+
+/* What of a row's frame counts: ranges of rows, in order. */
+struct pieces {
+    int64_t low[3];
+    int64_t high[3];
+    int32_t count;
+    int64_t rows;
+};
+
+static void add_piece(struct pieces *pieces, int64_t low, int64_t high)
+{
+    if (low < high) {
+        pieces->low[pieces->count] = low;
+        pieces->high[pieces->count++] = high;
+        pieces->rows += high - low;
+    }
+}
+
+static struct pieces frame_pieces(const struct gar_window_call *call,
+                                  const struct gar_window_rows *rows, const struct frames *frames,
+                                  int64_t i)
+{
+    struct pieces pieces = {.count = 0};
+    const enum gar_window_exclusion exclusion = call->expr->window.exclusion;
+    const int64_t low = frames->low[i];
+    const int64_t high = frames->high[i];
+    if (exclusion == GAR_EXCLUDE_NONE) {
+        add_piece(&pieces, low, high);
+        return pieces;
+    }
+    const bool is_row = exclusion == GAR_EXCLUDE_CURRENT;
+    const int64_t hole = is_row ? i : rows->peer_first[i];
+    const int64_t hole_end = is_row ? i + 1 : rows->peer_end[i];
+    add_piece(&pieces, low, gar_min_i64(high, hole));
+    if (exclusion == GAR_EXCLUDE_TIES && low <= i && i < high) {
+        add_piece(&pieces, i, i + 1);
+    }
+    add_piece(&pieces, gar_max_i64(low, hole_end), high);
+    return pieces;
 }
 
 /* ---- ranks ---- */
@@ -307,14 +381,26 @@ static void place_values(const struct gar_window_call *call, const struct gar_wi
                          const struct frames *frames, const int64_t *valid, const int64_t *before,
                          int64_t *places)
 {
+    const bool is_last = call->kind == GAR_WINDOW_LAST_VALUE;
     const int64_t skip =
         call->kind == GAR_WINDOW_NTH_VALUE ? gar_min_i64(call->number - 1, INT64_C(1) << 40) : 0;
     for (int64_t i = 0; i < rows->count; i++) {
-        const int64_t low = before != NULL ? before[frames->low[i]] : frames->low[i];
-        const int64_t high = before != NULL ? before[frames->high[i]] : frames->high[i];
-        const int64_t at = call->kind == GAR_WINDOW_LAST_VALUE ? high - 1 : low + skip;
-        const bool is_enough = frames->high[i] - frames->low[i] >= call->expr->window.min_periods;
-        places[i] = at >= low && at < high && is_enough ? (valid != NULL ? valid[at] : at) : -1;
+        const struct pieces pieces = frame_pieces(call, rows, frames, i);
+        int64_t left = skip;
+        places[i] = -1;
+        for (int32_t k = 0; k < pieces.count && places[i] < 0; k++) {
+            const int32_t p = is_last ? pieces.count - 1 - k : k;
+            const int64_t low = before != NULL ? before[pieces.low[p]] : pieces.low[p];
+            const int64_t high = before != NULL ? before[pieces.high[p]] : pieces.high[p];
+            const int64_t at = is_last ? high - 1 : low + left;
+            if (at >= low && at < high) {
+                places[i] = valid != NULL ? valid[at] : at;
+            }
+            left -= high - low;
+        }
+        if (pieces.rows < call->expr->window.min_periods) {
+            places[i] = -1;
+        }
     }
 }
 
@@ -583,9 +669,11 @@ static enum gar_status compute_chunk(struct tree *tree, const struct frames *fra
     GAR_TRY(gar_aggregate_new(&tree->call->spec, tree->rows->memory, &tree->state, err));
     GAR_TRY(gar_aggregate_resize(tree->state, count, err));
     for (int64_t i = 0; i < count; i++) {
-        sizes[i] = frames->high[first + i] - frames->low[first + i];
-        GAR_TRY(
-            push_frame(tree, frames->low[first + i], frames->high[first + i], (uint32_t)i, err));
+        const struct pieces pieces = frame_pieces(tree->call, tree->rows, frames, first + i);
+        sizes[i] = pieces.rows;
+        for (int32_t p = 0; p < pieces.count; p++) {
+            GAR_TRY(push_frame(tree, pieces.low[p], pieces.high[p], (uint32_t)i, err));
+        }
     }
     GAR_TRY(flush_raw(tree, err));
     for (int64_t k = 0; k < tree->level_count; k++) {
@@ -607,7 +695,8 @@ static enum gar_status join_chunks(const struct gar_window_call *call,
     struct gar_column *all = NULL;
     GAR_TRY(gar_column_concat(chunks, count, call->type, rows->memory, &all, err));
     for (int64_t i = 0; i < rows->count; i++) {
-        places[i] = frames->high[i] - frames->low[i] >= call->expr->window.min_periods ? i : -1;
+        const int64_t size = frame_pieces(call, rows, frames, i).rows;
+        places[i] = size >= call->expr->window.min_periods ? i : -1;
     }
     const enum gar_status status =
         call->expr->window.min_periods > 0
@@ -647,6 +736,9 @@ static enum gar_status compute_frames(const struct gar_window_call *call,
 
 static bool is_whole(const struct gar_window *w)
 {
+    if (w->exclusion != GAR_EXCLUDE_NONE) {
+        return false;
+    }
     return w->frame == GAR_FRAME_NONE ||
            (w->start == GAR_BOUND_UNBOUNDED_PRECEDING && w->end == GAR_BOUND_UNBOUNDED_FOLLOWING);
 }
