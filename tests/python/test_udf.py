@@ -47,8 +47,9 @@ def same(a):
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _event_loop():
-    """The event loop and its descriptors stay: they are there before the census of the first test."""
+def _what_stays():
+    """The event loop, its descriptors and the account of the machine are there before the census of the first test."""
+    gar.resources()
 
     @gar.func
     async def nothing(a: int) -> int:
