@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import operator
 import os
+import sys
 
 from gar import _native
 
@@ -140,6 +141,9 @@ def io_config(value: Any) -> None:
 
 def package(name: str, what: str) -> ModuleType:
     """An optional package, or an error that says what to install."""
+    there = sys.modules.get(name)
+    if there is not None:
+        return there
     try:
         return importlib.import_module(name)
     except ImportError as error:

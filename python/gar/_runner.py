@@ -14,6 +14,7 @@ import time
 import traceback
 
 from gar import _checks, _native
+from gar.series import Series
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -225,28 +226,33 @@ class Runner:
         self._spec = spec
         self._template = template
         self._shared = None if spec.owner is None else spec.owner.open(query)
+        # The function of the columns' values alone; of a class, when its object is made.
+        self._bound: Any = template.bound(spec.function) if spec.owner is None else None
+        self._is_serial = not spec.thread_safe and not spec.is_async
 
     def close(self) -> None:
         """No more calls come."""
-        shared, self._shared = self._shared, None
+        shared, self._shared, self._bound = self._shared, None, None
         if shared is not None and shared.owner.close(shared):
             shared.end()
 
     def __call__(self, batch: _native.Array | _Columns, first_row: int, cancelled: Cancelled) -> Any:
-        spec = self._spec
-        call = _Call(spec, self._template, batch, first_row, cancelled)
+        call = _Call(self._spec, self._template, batch, first_row, cancelled)
         if self._shared is None:
-            return call.run(spec.function)
-        made = self._shared.get()
-        function = functools.partial(spec.function, made)
-        if spec.thread_safe or spec.is_async:
-            return call.run(function)
+            return call.run(self._bound)
+        if self._bound is None:
+            function = functools.partial(self._spec.function, self._shared.get())
+            self._bound = self._template.bound(function)
+        if not self._is_serial:
+            return call.run(self._bound)
         with self._shared.lock:
-            return call.run(function)
+            return call.run(self._bound)
 
 
 class _Call:
     """One batch."""
+
+    __slots__ = ("_batch", "_cancelled", "_first_row", "_rows", "_spec", "_template")
 
     def __init__(
         self,
@@ -263,9 +269,8 @@ class _Call:
         self._first_row = first_row
         self._cancelled = cancelled
 
-    def run(self, function: Any) -> Any:
+    def run(self, bound: Any) -> Any:
         spec = self._spec
-        bound = self._template.bound(function)
         if spec.is_grouped:
             return self._run_groups(bound)
         if spec.is_batch:
@@ -279,8 +284,6 @@ class _Call:
     # ---- results and failures
 
     def _array(self, values: Any) -> _native.Array:
-        from gar.series import Series
-
         if isinstance(values, Series):
             return values._array
         if isinstance(values, _native.Array):
@@ -475,9 +478,7 @@ class _Call:
     # ---- whole columns
 
     def _series(self) -> list[Any]:
-        from gar.series import Series
-
-        return [Series(name, field) for name, field in zip(self._template.names, self._fields(), strict=True)]
+        return list(map(Series._of, self._template.names, self._fields()))
 
     def _run_groups(self, function: Any) -> Any:
         columns = self._series()
@@ -634,8 +635,6 @@ class ProcessActor:
         return [array]
 
     def _adapted(self, array: _native.Array) -> _native.Array:
-        from gar.series import Series
-
         given, wanted = array.type_text(), self._dtype
         numbers = ("int", "uint", "float")
         is_close = given == "null" or (

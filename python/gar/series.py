@@ -58,6 +58,14 @@ class Series:
     # ---- making
 
     @classmethod
+    def _of(cls, name: str, array: _native.Array) -> Series:
+        """What is known to be sound."""
+        made = object.__new__(cls)
+        made._name = name
+        made._array = array
+        return made
+
+    @classmethod
     def from_pylist(cls, data: list[Any], name: str = "list_series", dtype: Any = None) -> Series:
         """From Python objects; the type is the one that holds all of them, or dtype."""
         made = cls(name, _native.array(_checks.items("from_pylist", data)))

@@ -14,6 +14,9 @@
 #include "exec/performer.h"
 #include "resources/ledger.h"
 
+/* Works of so few rows are joined on the loop. */
+#define JOIN_HERE_ROWS 256
+
 #define CONTAINER(pointer, type, member) \
     ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
@@ -204,17 +207,9 @@ static enum gar_status run_join(void *context, int32_t worker, struct gar_error 
                               err);
 }
 
-static void join_is_done(void *context, struct gar_query *query, enum gar_status status,
-                         const struct gar_error *err)
+static void enqueue(struct task *task)
 {
-    (void)query;
-    (void)err;
-    struct task *task = (struct task *)context;
     struct gar_performer *performer = task->performer;
-    if (status < 0 || performer->is_stopped || performer->is_ended) {
-        finish_task(task, status < 0 ? status : GAR_ERR_CANCELLED);
-        return;
-    }
     if (performer->last != NULL) {
         performer->last->next = task;
     } else {
@@ -222,6 +217,26 @@ static void join_is_done(void *context, struct gar_query *query, enum gar_status
     }
     performer->last = task;
     feed(performer);
+}
+
+static void join_is_done(void *context, struct gar_query *query, enum gar_status status,
+                         const struct gar_error *err)
+{
+    (void)query;
+    (void)err;
+    struct task *task = (struct task *)context;
+    const struct gar_performer *performer = task->performer;
+    if (status < 0 || performer->is_stopped || performer->is_ended) {
+        finish_task(task, status < 0 ? status : GAR_ERR_CANCELLED);
+        return;
+    }
+    enqueue(task);
+}
+
+/* Is making one batch of its parts less work than asking another thread to? */
+static bool is_joined(const struct gar_udf_work *work)
+{
+    return work->part_count == 1 ? work->parts[0]->selection == NULL : work->rows <= JOIN_HERE_ROWS;
 }
 
 static enum gar_status submit(struct gar_performer *performer, int32_t op,
@@ -235,6 +250,16 @@ static enum gar_status submit(struct gar_performer *performer, int32_t op,
     task->work = work;
     task->call.first_row = work->first_row;
     task->call.on_done = call_is_done;
+    if (is_joined(work) && !performer->is_stopped && !performer->is_ended) {
+        const enum gar_status joined = run_join(task, 0, err);
+        if (joined < 0) {
+            gar_batch_unref(task->whole);
+            gar_free(task);
+            return joined;
+        }
+        enqueue(task);
+        return GAR_OK;
+    }
     const struct gar_work what = {.op = op, .run = run_join, .done = join_is_done, .context = task};
     const enum gar_status status = gar_query_call(performer->options.query, &what, err);
     if (status < 0) {

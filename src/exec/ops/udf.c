@@ -17,6 +17,7 @@ enum {
     FREE_ROWS_FIRST = 256, /* of calls whose size is left to us: more while they are fast */
     FREE_ROWS_MAX = 1 << 20,
     FREE_NS = 20000000,
+    OUTPUT_ROWS = 1024, /* outputs that are there go on together until they have so many rows */
 };
 
 struct work {
@@ -329,11 +330,33 @@ static void udf_explain(const struct gar_sink *sink, struct gar_strbuf *out)
     }
 }
 
-/* ---- as a source: a unit is an output ---- */
+/* ---- as a source: a unit is the output of a work, or of several small ones ---- */
 
-static struct gar_batch *unit_batch(const struct gar_source_unit *unit)
+struct output {
+    struct work *works; /* owned; in order */
+    int64_t count;
+    struct gar_batch *whole; /* owned */
+};
+
+static struct output *output_of(const struct gar_source_unit *unit)
 {
-    return (struct gar_batch *)(void *)unit->unit;
+    return (struct output *)(void *)unit->unit;
+}
+
+static void free_output(struct output *output)
+{
+    while (output->works != NULL) {
+        struct work *work = output->works;
+        output->works = work->next;
+        free_work(work);
+    }
+    gar_batch_unref(output->whole);
+    gar_free(output);
+}
+
+static int64_t output_rows(const struct work *work)
+{
+    return work->base.output != NULL ? work->base.output->rows : 0;
 }
 
 /* The first work that is done, or, in order, the first if it is done. Taken off the list; NULL: none. */
@@ -357,7 +380,62 @@ static struct work *take_done(struct udf_stage *stage)
         stage->last = before;
     }
     stage->open--;
+    work->next = NULL;
     return work;
+}
+
+/* The works that are done as one unit, while they are small. */
+static enum gar_status take_output(struct udf_stage *stage, struct gar_source_unit *out,
+                                   struct gar_error *err)
+{
+    struct output *output = (struct output *)gar_calloc(1, (int64_t)sizeof *output);
+    if (output == NULL) {
+        return gar_error_nomem(err, (int64_t)sizeof *output);
+    }
+    struct work **tail = &output->works;
+    int64_t rows = 0;
+    while (rows < OUTPUT_ROWS) {
+        struct work *work = take_done(stage);
+        if (work == NULL) {
+            break;
+        }
+        rows += output_rows(work);
+        output->count++;
+        *tail = work;
+        tail = &work->next;
+    }
+    if (output->works == NULL) {
+        gar_free(output);
+        return GAR_PENDING;
+    }
+    *out = (struct gar_source_unit){.unit = (struct gar_unit *)(void *)output, .end = rows};
+    return GAR_OK;
+}
+
+/* On a compute thread: the outputs as one batch. */
+static enum gar_status join_output(const struct udf_stage *stage, struct output *output,
+                                   struct gar_error *err)
+{
+    struct gar_batch **batches =
+        (struct gar_batch **)gar_calloc(output->count, (int64_t)sizeof(struct gar_batch *));
+    if (batches == NULL) {
+        return gar_error_nomem(err, output->count * (int64_t)sizeof(struct gar_batch *));
+    }
+    int64_t count = 0;
+    for (const struct work *work = output->works; work != NULL; work = work->next) {
+        if (output_rows(work) > 0) {
+            batches[count++] = work->base.output;
+        }
+    }
+    enum gar_status status = GAR_OK;
+    if (count == 1) {
+        output->whole = gar_batch_ref(batches[0]);
+    } else {
+        status = gar_batch_concat(stage->output, batches, count, stage->sink.memory, &output->whole,
+                                  err);
+    }
+    gar_free(batches);
+    return status;
 }
 
 static enum gar_status udf_next(struct gar_source *source, struct gar_query *query,
@@ -365,19 +443,20 @@ static enum gar_status udf_next(struct gar_source *source, struct gar_query *que
 {
     (void)query;
     struct udf_stage *stage = stage_of(source);
-    struct work *work = take_done(stage);
-    if (work != NULL) {
-        *out = (struct gar_source_unit){.unit = (struct gar_unit *)(void *)work->base.output,
-                                        .end = work->base.output != NULL ? work->base.output->rows
-                                                                         : 0};
-        work->base.output = NULL;
-        free_work(work);
-        return begin_works(stage, err);
+    enum gar_status status = take_output(stage, out, err);
+    if (status == GAR_OK) {
+        status = begin_works(stage, err);
+        if (status < 0) {
+            free_output(output_of(out));
+        }
+    }
+    if (status != GAR_PENDING) {
+        return status;
     }
     if (!stage->is_input_over || stage->open > 0 || stage->pending_rows > 0) {
         return GAR_PENDING;
     }
-    const enum gar_status status = stage->udf->kind->end(stage->performer, stage->sink.op, err);
+    status = stage->udf->kind->end(stage->performer, stage->sink.op, err);
     return status == GAR_OK ? GAR_EOF : status;
 }
 
@@ -385,13 +464,16 @@ static enum gar_status udf_decode(struct gar_source *source, struct gar_source_u
                                   int32_t worker, int64_t max_rows, struct gar_batch **out,
                                   struct gar_error *err)
 {
-    (void)source;
     (void)worker;
-    struct gar_batch *batch = unit_batch(unit);
+    struct output *output = output_of(unit);
     const int64_t rows = gar_min_i64(unit->end - unit->next, max_rows);
     if (rows <= 0) {
         return GAR_EOF;
     }
+    if (output->whole == NULL) {
+        GAR_TRY(join_output(stage_of(source), output, err));
+    }
+    struct gar_batch *batch = output->whole;
     if (rows == batch->rows) {
         *out = gar_batch_ref(batch);
     } else {
@@ -404,7 +486,9 @@ static enum gar_status udf_decode(struct gar_source *source, struct gar_source_u
 static void udf_unit_free(struct gar_source *source, struct gar_source_unit *unit)
 {
     (void)source;
-    gar_batch_unref(unit_batch(unit));
+    if (unit->unit != NULL) {
+        free_output(output_of(unit));
+    }
     unit->unit = NULL;
 }
 
