@@ -113,7 +113,7 @@ def touch_memory():
 def touch_files():
     """Read every input once, so that all come from the page cache."""
     for folder, _, names in os.walk(DATA):
-        if os.path.basename(folder) in ("tpch-1", "tpch-1-plain", "csv-1"):
+        if os.path.basename(folder) in ("tpch-1", "tpch-1-plain", "csv-1", "h2o", "clicks"):
             for name in names:
                 with open(os.path.join(folder, name), "rb") as file:
                     while file.read(1 << 24):
@@ -250,10 +250,10 @@ def ratio_of(good):
     return ratio
 
 
-TPCH_ENGINES = ("gar", "duckdb", "polars", "daft")
+GROUP_ENGINES = ("gar", "duckdb", "polars", "daft")
 
 
-def tpch_cell(entry):
+def group_cell(entry):
     """Least wall, CPU of that round and peak of one engine; or that it did not do it."""
     if not entry.get("rounds") or "error" in entry:
         return "-"
@@ -263,12 +263,13 @@ def tpch_cell(entry):
     return f"{best['wall_s'] * 1000:.0f} / {best['cpu_s'] * 1000:.0f} ms, {peak:,} MiB{mark}"
 
 
-def tpch_table(reports):
-    """The Markdown lines of the group tpch, and whether gar did all of it with equal results."""
-    engines = [name for name in TPCH_ENGINES if any(name in report for report in reports.values())]
+def group_table(group, reports):
+    """The Markdown lines of a group of queries, whether gar did all of it with equal results, and the mean ratio."""
+    title, names = cases.GROUPS[group]
+    engines = [name for name in GROUP_ENGINES if any(name in report for report in reports.values())]
     peers = [name for name in engines if name != "gar"]
     lines = [
-        "### TPC-H, 22 queries, SF1, Parquet",
+        f"### {title}",
         "",
         "Least wall time / CPU time, peak memory; then best peer / gar in time and gar / least peer in memory.",
         "",
@@ -277,7 +278,7 @@ def tpch_table(reports):
     ]
     walls, ratios, refused, is_good = {name: {} for name in engines}, {}, {}, True
     for case, report in reports.items():
-        query = case[len("tpch_q") :]
+        query = names[case]
         good = {name: entry for name, entry in report.items() if entry.get("rounds") and "error" not in entry}
         is_good = is_good and "gar" in good and good["gar"]["result"] == cases.SAME
         for name, entry in report.items():
@@ -290,8 +291,8 @@ def tpch_table(reports):
         tail = "- | - | -"
         if ratio["time"] is not None:
             tail = f"**{ratio['time']:.2f}x** | {ratio['fastest']} | {ratio['memory']:.2f}x"
-        cells = " | ".join(tpch_cell(report.get(name, {})) for name in engines)
-        lines.append(f"| Q{query} | {cells} | {tail} |")
+        cells = " | ".join(group_cell(report.get(name, {})) for name in engines)
+        lines.append(f"| {query} | {cells} | {tail} |")
     lines += [
         "",
         "| peer | queries | peer's total | gar's total | total / gar's | geometric mean of ratios |",
@@ -301,19 +302,22 @@ def tpch_table(reports):
         both = [case for case in walls[name] if case in walls.get("gar", {})]
         if both:
             theirs, ours = (sum(walls[engine][case] for case in both) for engine in (name, "gar"))
-            mean = geometric_mean([walls[name][case] / walls["gar"][case] for case in both])
+            to_peer = geometric_mean([walls[name][case] / walls["gar"][case] for case in both])
             lines.append(
-                f"| {name} | {len(both)} | {theirs:.3f} s | {ours:.3f} s | {theirs / ours:.2f}x | {mean:.2f}x |"
+                f"| {name} | {len(both)} | {theirs:.3f} s | {ours:.3f} s | {theirs / ours:.2f}x | "
+                f"{to_peer:.2f}x |"
             )
     found = [ratio["time"] for ratio in ratios.values() if ratio["time"] is not None]
+    mean = geometric_mean(found) if found else None
     if found:
-        lines += ["", f"Geometric mean of best peer / gar: **{geometric_mean(found):.2f}x**."]
+        lines += ["", f"Geometric mean of best peer / gar: **{mean:.2f}x**."]
     if refused:
         lines.append("")
         lines += [
-            f"- {name} did not do Q{', Q'.join(queries)}: {why}" for (name, why), queries in refused.items()
+            f"- {name} did not do {', '.join(queries)}: {why}" for (name, why), queries in refused.items()
         ]
-    return [*lines, ""], is_good
+    summary = {"title": title, "mean": mean, "least": min(found, default=None), "count": len(found)}
+    return [*lines, ""], is_good, summary
 
 
 def geometric_mean(values):
@@ -395,9 +399,34 @@ rows rewritten with plain strings. pyarrow takes part where it has a way of its 
 each engine: `bench/engines.py`.
 
 TPC-H: Gar's programs and the SQL of DuckDB and Daft state the joins in the order of the specification; Polars
-keeps the order it is given, so its frames are written with a good one, and with shorter forms of queries 10, 17,
-18, 20 and 21 (`bench/tpch`).
+keeps the order it is given, so its frames are written with a good one, and with shorter forms of queries 2, 10, 17,
+18, 20 and 21 (`bench/tpch`). The tables of the groups h2o and clicks are made from seeds (`bench/analytics`); results go to
+Arrow.
 """
+
+
+def group_lines(groups):
+    """What the groups of queries come to."""
+    lines = [""] if groups else []
+    for group in groups:
+        if group["mean"] is not None:
+            lines.append(
+                f"- {group['title']}: geometric mean of best peer / gar over {group['count']} queries "
+                f"{group['mean']:.2f}x, the least {group['least']:.2f}x"
+            )
+    return lines
+
+
+def pick(names):
+    """Cases and groups in order; single queries of groups as {group: [query, ...]}."""
+    wanted, picked = [], {}
+    for name in names:
+        group = next((g for g, (_, queries) in cases.GROUPS.items() if name in queries), None)
+        if group is not None:
+            picked.setdefault(group, []).append(name)
+        if (group or name) not in wanted:
+            wanted.append(group or name)
+    return wanted, picked
 
 
 def main():
@@ -409,30 +438,33 @@ def main():
         "cases",
         nargs="*",
         metavar="CASE",
-        help=f"of {', '.join(cases.CASES)}, tpch, import, costs; all by default",
+        help=f"of {', '.join([*cases.CASES, *cases.GROUPS, 'import', 'costs'])}, or of a group; all by default",
     )
     options = parser.parse_args()
     engines = options.engines.split(",")
-    wanted = options.cases or [*cases.CASES, "tpch", "import", "costs"]
-    unknown = [name for name in wanted if name not in cases.CASES and name not in ("tpch", "import", "costs")]
+    known = [*cases.CASES, *cases.GROUPS, "import", "costs"]
+    wanted, picked = pick(options.cases or known)
+    unknown = [name for name in wanted if name not in known]
     if unknown:
         parser.error(f"no such case: {', '.join(unknown)}")
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
     load = os.getloadavg()[0]
     touch_memory()
     touch_files()
-    body, ratios, versions, is_good = [], {}, {}, True
+    body, ratios, groups, versions, is_good = [], {}, [], {}, True
     for case in wanted:
         if case == "import":
             lines = import_table(run_imports(engines, options.rounds))
         elif case == "costs":
             lines = costs.table(engines, DATA)
-        elif case == "tpch":
-            taking_part = [name for name in engines if name in TPCH_ENGINES]
-            reports = {query: run_case(query, taking_part, options.rounds) for query in cases.TPCH}
+        elif case in cases.GROUPS:
+            taking_part = [name for name in engines if name in GROUP_ENGINES]
+            queries = picked.get(case) or cases.GROUPS[case][1]
+            reports = {query: run_case(query, taking_part, options.rounds) for query in queries}
             for report in reports.values():
                 versions.update({name: e["version"] for name, e in report.items() if "version" in e})
-            lines, is_equal = tpch_table(reports)
+            lines, is_equal, summary = group_table(case, reports)
+            groups.append(summary)
             is_good = is_good and is_equal
         else:
             report = run_case(case, engines, options.rounds)
@@ -450,7 +482,7 @@ def main():
         INTRO,
         *machine_lines(versions, load),
         "",
-        *(["## Ratios", "", *summary_table(ratios), ""] if ratios else []),
+        *(["## Ratios", "", *summary_table(ratios), *group_lines(groups), ""] if ratios else []),
         "## Cases",
         "",
     ]

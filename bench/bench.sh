@@ -37,6 +37,7 @@ fi
 data=$PWD/.cache/data
 .venv/bin/python tools/make_data.py bench >/dev/null
 $bin/python bench/prepare.py "$data"
+$bin/python bench/analytics/make.py "$data"
 
 # Away from the tree, so that `import gar` finds the installed package.
 arguments=("$@")

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cases of the benchmark, in the order they are run, and how two results are compared."""
 
+import os
+import sys
 from decimal import Decimal
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from analytics.queries import CASES as ANALYTICS
 
 # name -> (what is measured, calls per run)
 CASES = {
@@ -16,14 +22,36 @@ CASES = {
     "group_orderkey": ("group by l_orderkey, 1.5 million groups: sum", 1),
     "small_query": ("1,000-row table in memory: filter, group, sum; a thousand times", 1000),
 }
-# The group `tpch`: all of TPC-H, each query a case, reported as one table.
-TPCH = {f"tpch_q{number}": (f"TPC-H Q{number}, SF1", 1) for number in range(1, 23)}
+# Groups of queries, each a case, reported as one table: title, and the cases with their names in it.
+GROUPS = {
+    "tpch": (
+        "TPC-H, 22 queries, SF1, Parquet",
+        {f"tpch_q{number}": f"Q{number}" for number in range(1, 23)},
+    ),
+    "h2o": (
+        "Groups, joins and sorts of 10 million rows (h2o), Parquet",
+        {case: title for case, title in ANALYTICS.items() if case.startswith("h2o")},
+    ),
+    "clicks": (
+        "A log of 10 million page views (ClickBench-like), Parquet",
+        {case: title for case, title in ANALYTICS.items() if case.startswith("clicks")},
+    ),
+}
+
+
+def method_of(case):
+    """The engines' method for a case, and its arguments."""
+    if case.startswith("tpch_q"):
+        return "tpch", [int(case[len("tpch_q") :])]
+    return ("analytics", [case]) if case in ANALYTICS else (case, [])
 
 
 def canonical(result):
     """Plain sorted rows of whatever an engine returned; names do not count, values and order of columns do."""
     if hasattr(result, "to_pydict") and hasattr(result, "num_rows"):
-        return summary_of_table(result)
+        if result.num_rows > 1000:
+            return summary_of_table(result)
+        result = dict(enumerate(column.to_pylist() for column in result.columns))
     if isinstance(result, dict):
         rows = list(zip(*result.values(), strict=True))
     else:

@@ -4,7 +4,8 @@
 What a method returns is turned into plain rows outside of the measured time (cases.py). An engine
 that lacks a method does not take part in that case. Each engine gets THREADS threads; inputs are the
 same files for all, but for Daft, which cannot read Parquet files whose Arrow schema says string_view:
-it gets the same rows rewritten with plain strings. The queries of TPC-H are in the folder tpch.
+it gets the same rows rewritten with plain strings. The queries of TPC-H are in the folder tpch, those of the groups h2o and
+clicks in the folder analytics.
 """
 
 import datetime
@@ -14,10 +15,15 @@ import sys
 from decimal import Decimal
 from types import SimpleNamespace
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "tpch"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "tpch")]
 
 THREADS = 2
 TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
+ANALYTICS_TABLES = {
+    **dict.fromkeys(("groups", "x", "small", "medium", "big"), "h2o"),
+    "clicks": "clicks",
+}
 SCALE_FACTOR = 1
 SMALL_ROWS = 1000
 SMALL_LOOPS = 1000
@@ -73,6 +79,7 @@ class Engine:
         self.lineitem = f"{data}/tpch-1/lineitem.parquet"
         self.folder = f"{data}/tpch-1"
         self.csv = f"{data}/csv-1/lineitem.csv"
+        self.data = data
         self.check = check
         self.small = None
         self.start()
@@ -84,6 +91,23 @@ class Engine:
         """The tables of TPC-H by name, for the queries in the folder tpch."""
         frames = {name: scan(f"{self.folder}/{name}.parquet") for name in TABLES}
         return SimpleNamespace(scale_factor=SCALE_FACTOR, **frames)
+
+    def analytics_tables(self, scan):
+        """The tables of the groups h2o and clicks by name."""
+        return {
+            name: scan(f"{self.data}/{folder}/{name}.parquet") for name, folder in ANALYTICS_TABLES.items()
+        }
+
+    def analytics_result(self, case, result):
+        """The result, or when checking what tells whether it is right: for a sort, rows at places all over it."""
+        if not self.check:
+            return result
+        import pyarrow as pa
+
+        table = result if isinstance(result, pa.Table) else result.to_arrow()
+        if case == "h2o_sort":
+            return table.take(list(range(0, table.num_rows, table.num_rows // 999)))
+        return table
 
     @staticmethod
     def sql(number):
@@ -109,6 +133,11 @@ class Gar(Engine):
     def tpch(self, number):
         query = importlib.import_module("queries").QUERIES[number]
         return query(self.tables(self.gar.read_parquet)).to_pylist()
+
+    def analytics(self, case):
+        queries = importlib.import_module("analytics.queries")
+        tables = SimpleNamespace(**self.analytics_tables(self.gar.read_parquet))
+        return self.analytics_result(case, queries.gar_query(case, tables).to_arrow())
 
     def q1(self):
         col = self.gar.col
@@ -211,6 +240,12 @@ class DuckDB(Engine):
             self.con.execute(f"create or replace view {name} as from '{self.folder}/{name}.parquet'")
         return self.con.execute(self.sql(number)).fetchall()
 
+    def analytics(self, case):
+        queries = importlib.import_module("analytics.queries")
+        for name, path in self.analytics_tables(str).items():
+            self.con.execute(f"create or replace view {name} as from '{path}'")
+        return self.analytics_result(case, self.table(queries.SQL[case]))
+
     def q1(self):
         return self.rows(f"""
             select l_returnflag, l_linestatus, sum(l_quantity) sum_qty, sum(l_extendedprice) sum_base_price,
@@ -283,6 +318,11 @@ class Polars(Engine):
     def tpch(self, number):
         query = importlib.import_module("polars_queries").QUERIES[number]
         return self.run(query(self.tables(self.pl.scan_parquet))).rows()
+
+    def analytics(self, case):
+        queries = importlib.import_module("analytics.queries")
+        tables = SimpleNamespace(**self.analytics_tables(self.pl.scan_parquet))
+        return self.analytics_result(case, self.run(queries.polars_query(case, tables)))
 
     def q1(self):
         col = self.pl.col
@@ -390,6 +430,12 @@ class Daft(Engine):
         tables = vars(self.tables(self.daft.read_parquet))
         tables.pop("scale_factor")
         return self.daft.sql(self.sql(number), register_globals=False, **tables).to_pylist()
+
+    def analytics(self, case):
+        queries = importlib.import_module("analytics.queries")
+        tables = self.analytics_tables(self.daft.read_parquet)
+        made = self.daft.sql(queries.SQL[case], register_globals=False, **tables)
+        return self.analytics_result(case, made.to_arrow())
 
     def q1(self):
         col = self.daft.col

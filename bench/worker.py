@@ -63,8 +63,7 @@ def main(argv):
         answers.flush()
 
     engine_type = engines.ENGINES[name]
-    # The case tpch_q5 is the method tpch with the number 5.
-    method, *number = ("tpch", int(case[len("tpch_q") :])) if case in cases.TPCH else (case,)
+    method, arguments = cases.method_of(case)
     if not hasattr(engine_type, method):
         answer({"absent": True})
         return 0
@@ -74,7 +73,7 @@ def main(argv):
     except ImportError as error:
         answer({"error": f"not installed: {error}"})
         return 0
-    call = functools.partial(getattr(engine, method), *number)
+    call = functools.partial(getattr(engine, method), *arguments)
     for line in sys.stdin:
         try:
             if line.strip() == "check":
