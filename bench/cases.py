@@ -98,7 +98,7 @@ SAME, ROUNDED, DIFFERS = "same", "rounded", "DIFFERS"
 
 
 def compare(left, right):
-    """SAME: decimals equal digit by digit, floats to nine digits or, beside a decimal, to its last digit.
+    """SAME: decimals equal digit by digit, floats to nine digits, to 1e-12 near zero or, beside a decimal, to its last digit.
     ROUNDED: numbers to six digits. Else DIFFERS."""
     if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
         if len(left) != len(right):
@@ -118,6 +118,8 @@ def compare(left, right):
         exact = a if isinstance(left, str) else b
         if distance <= Decimal("0.5000001").scaleb(exact.as_tuple().exponent):
             return SAME
+    if kinds == 0 and distance <= Decimal("1e-12"):
+        return SAME
     relative = distance / max(abs(a), abs(b))
     if relative <= Decimal("1e-9") and kinds < 2:
         return SAME
