@@ -25,6 +25,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
 import costs  # noqa: E402 (beside this file)
+import udf  # noqa: E402 (beside this file)
 
 import cases  # noqa: E402 (beside this file)
 
@@ -438,11 +439,11 @@ def main():
         "cases",
         nargs="*",
         metavar="CASE",
-        help=f"of {', '.join([*cases.CASES, *cases.GROUPS, 'import', 'costs'])}, or of a group; all by default",
+        help=f"of {', '.join([*cases.CASES, *cases.GROUPS, 'import', 'costs', 'udf'])}, or of a group; all by default",
     )
     options = parser.parse_args()
     engines = options.engines.split(",")
-    known = [*cases.CASES, *cases.GROUPS, "import", "costs"]
+    known = [*cases.CASES, *cases.GROUPS, "import", "costs", "udf"]
     wanted, picked = pick(options.cases or known)
     unknown = [name for name in wanted if name not in known]
     if unknown:
@@ -457,6 +458,10 @@ def main():
             lines = import_table(run_imports(engines, options.rounds))
         elif case == "costs":
             lines = costs.table(engines, DATA)
+        elif case == "udf":
+            lines, found, is_equal = udf.table([*engines, "ray"], options.rounds)
+            versions.update(found)
+            is_good = is_good and is_equal
         elif case in cases.GROUPS:
             taking_part = [name for name in engines if name in GROUP_ENGINES]
             queries = picked.get(case) or cases.GROUPS[case][1]

@@ -6,12 +6,9 @@ from __future__ import annotations
 
 import functools
 import itertools
-import logging
 import os
-import random
 import threading
 import time
-import traceback
 
 from gar import _checks, _native
 from gar.series import Series
@@ -326,6 +323,9 @@ class _Call:
 
     def _log(self, error: BaseException, row: int) -> None:
         if self._spec.on_error == "log":
+            import logging
+            import traceback
+
             # As text: a record that holds the exception would hold the rows.
             logging.getLogger("gar").warning(
                 "UDF '%s' failed on row %d, which is null now: %s\n%s",
@@ -337,6 +337,8 @@ class _Call:
 
     def _pauses(self) -> Iterator[float]:
         """How long to wait before each retry, if the exception does not say."""
+        import random
+
         pause = _RETRY_S
         for _ in range(self._spec.retries):
             yield pause * (1 + random.uniform(-_JITTER, _JITTER))

@@ -3,13 +3,25 @@
 
 from __future__ import annotations
 
-import json
 import os
-import pickle
-import subprocess
 import sys
-import traceback
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# The package with nothing in it; _bare.py lets it become whole.
+_START = """import sys
+sys.path[:] = {path}
+gar = type(sys)("gar")
+gar.__path__ = [{package}]
+gar.__spec__ = type(sys.__spec__)("gar", None, is_package=True)
+sys.modules["gar"] = gar
+import gar._bare
+from gar._worker import main
+del gar
+main()
+"""
 
 
 def command() -> list[str]:
@@ -17,17 +29,22 @@ def command() -> list[str]:
 
     GAR_PYTHON names the interpreter where this program is not one (an application that embeds Python).
     """
+    import json
+    import subprocess
+
     program = os.environ.get("GAR_PYTHON") or sys.executable
     if not program:
         raise RuntimeError("no Python interpreter is known to run workers with; set GAR_PYTHON to its path")
     path = json.dumps([entry for entry in sys.path if entry])
-    start = f"import sys; sys.path[:] = {path}; from gar._worker import main; main()"
+    start = _START.format(path=path, package=json.dumps(os.path.dirname(os.path.abspath(__file__))))
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     return [program, *flags, "-c", start]
 
 
 def describe(error: BaseException) -> tuple[str, str, str, int]:
     """What an exception says, whatever its methods do: type, text, traceback, nanoseconds to wait before a retry or -1."""
+    import traceback
+
     name = type(error).__name__
     try:
         text = str(error)
@@ -59,6 +76,8 @@ class Shell:
 
     def create(self, name: str, index: int, count: int, code: bytes, inputs: Any, outputs: Any) -> Any:
         """Make the actor: `code` is a pickled function of (name, index, count, input schema, output schema)."""
+        import pickle
+
         try:
             self._actor = pickle.loads(code)(name, index, count, inputs, outputs)
         except BaseException as error:
@@ -80,6 +99,8 @@ class Shell:
                 close()
             self._actor = None
         except BaseException:
+            import traceback
+
             traceback.print_exc()
 
 

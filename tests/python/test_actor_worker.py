@@ -48,7 +48,8 @@ def test_the_command_has_the_path_but_not_the_current_folder():
     program, *flags, start = _worker.command()
     assert program == sys.executable
     assert flags[-1] == "-c"
-    path = json.loads(start[start.index("[", start.index("=")) : start.rindex("]") + 1])
+    line = next(line for line in start.splitlines() if line.startswith("sys.path"))
+    path = json.loads(line.split(" = ", 1)[1])
     assert path == [entry for entry in sys.path if entry]
 
 

@@ -223,3 +223,31 @@ def test_options_of_processes():
     unsendable = threading.Lock()
     with pytest.raises(ValueError, match=r"cannot be sent to worker processes"):
         gar.func(lambda a: unsendable, return_dtype="int64", use_process=True)(col("a"))
+
+
+def test_the_package_in_a_worker():
+    """It comes in parts there, and as a whole when a function uses it."""
+
+    @gar.func(use_process=True)
+    def look(a: int) -> str:
+        import sys
+
+        parts = "gar.dataframe" in sys.modules
+        import gar.udf as one_way
+        from gar import func, udf
+
+        made = gar.from_pydict({"b": [a, 2]}).select(gar.col("b") + 1).to_pydict()
+        return f"{parts} {made} {callable(udf)} {one_way is udf} {callable(func)} {gar.__version__}"
+
+    assert values(numbers(1).select(look(col("a")).alias("t")), "t") == [
+        f"False {{'b': [1, 3]}} True True True {gar.__version__}"
+    ]
+
+    @gar.func(use_process=True)
+    def wrong(a: int) -> str:
+        return gar.nothing_of_that_name
+
+    with pytest.raises(
+        GarCallbackError, match="AttributeError: module 'gar' has no attribute 'nothing_of_that_name'"
+    ):
+        numbers(1).select(wrong(col("a"))).collect()
