@@ -77,6 +77,13 @@ struct gar_settings {
     /* Free memory that is kept between queries; what is above goes back to the system; 0: default (a quarter of the limit,
      * at most 2 GiB). */
     int64_t memory_keep_bytes;
+    /* Queries that need more memory than the limit put rows into files without names in this folder, at most so many bytes at
+     * any time. "": the folder TMPDIR, else /tmp. 0: nine tenths of what is free there; -1: nothing is put there and
+     * such queries fail. */
+    int64_t spill_limit_bytes;
+    char spill_dir[1024];
+    bool
+        spill_always; /* for tests: operators that can do so put rows there whatever the memory; default false */
 };
 
 GAR_EXPERIMENTAL void gar_settings_init(struct gar_settings *settings);
@@ -85,7 +92,8 @@ GAR_EXPERIMENTAL void gar_settings_init(struct gar_settings *settings);
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_session_default(struct gar_session **out,
                                                                   struct gar_error *err);
 /* Settings from the environment are the defaults: GAR_NUM_THREADS, GAR_IO_THREADS, GAR_MEMORY_LIMIT, GAR_MEMORY_KEEP,
- * GAR_MORSEL_ROWS, GAR_INLINE=0|1, GAR_COMPUTE_NICE, GAR_IO_NICE, GAR_COMPUTE_BATCH=0|1, GAR_PROGRESS=0|1|auto,
+ * GAR_SPILL_DIR,
+ * GAR_SPILL_LIMIT, GAR_SPILL=force (spill_always), GAR_MORSEL_ROWS, GAR_INLINE=0|1, GAR_COMPUTE_NICE, GAR_IO_NICE, GAR_COMPUTE_BATCH=0|1, GAR_PROGRESS=0|1|auto,
  * GAR_WATCHDOG_SECONDS,
  * GAR_FOOTER_CACHE (bytes of Parquet footers that the process keeps for files read again; default 16 MiB, 0: none); read
  * when the default session is made: GAR_TRACE=path (gar_trace_start), GAR_LOG=off|error|warning|info (gar_log_to). */

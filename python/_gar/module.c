@@ -152,14 +152,15 @@ static PyObject *get_settings(PyObject *module, PyObject *unused)
     gar_settings_init(&s);
     gar_session_settings(session, &s);
     return Py_BuildValue(
-        "{s:L,s:L,s:i,s:i,s:O,s:O,s:i,s:i,s:O,s:i,s:L,s:L}", "morsel_rows",
+        "{s:L,s:L,s:i,s:i,s:O,s:O,s:i,s:i,s:O,s:i,s:L,s:L,s:L,s:s,s:O}", "morsel_rows",
         (long long)s.morsel_rows, "memory_limit_bytes", (long long)s.memory_limit_bytes,
         "num_threads", (int)s.num_threads, "io_threads", (int)s.io_threads, "maintain_order",
         s.maintain_order ? Py_True : Py_False, "enable_inline",
         s.enable_inline ? Py_True : Py_False, "compute_nice", (int)s.compute_nice, "io_nice",
         (int)s.io_nice, "compute_batch", s.compute_batch ? Py_True : Py_False, "progress",
         (int)s.progress, "watchdog_ms", (long long)s.watchdog_ms, "memory_keep_bytes",
-        (long long)s.memory_keep_bytes);
+        (long long)s.memory_keep_bytes, "spill_limit_bytes", (long long)s.spill_limit_bytes,
+        "spill_dir", s.spill_dir, "spill_always", s.spill_always ? Py_True : Py_False);
 }
 
 static bool take_int(PyObject *dict, const char *name, int64_t *out)
@@ -193,6 +194,34 @@ static bool take_bool(PyObject *dict, const char *name, bool *out)
     return truth >= 0;
 }
 
+/* -1 is a value here. */
+static bool take_spill_limit(PyObject *dict, int64_t *out)
+{
+    PyObject *value = PyDict_GetItemString(dict, "spill_limit_bytes");
+    if (value != NULL) {
+        *out = PyLong_AsLongLong(value);
+    }
+    return PyErr_Occurred() == NULL;
+}
+
+static bool take_text(PyObject *dict, const char *name, char *out, size_t out_bytes)
+{
+    PyObject *value = PyDict_GetItemString(dict, name);
+    Py_ssize_t size = 0;
+    const char *text = value != NULL ? PyUnicode_AsUTF8AndSize(value, &size) : NULL;
+    if (value == NULL) {
+        return true;
+    }
+    if (text != NULL && (size_t)size >= out_bytes) {
+        PyErr_Format(PyExc_ValueError, "%s is longer than %zu bytes", name, out_bytes - 1);
+        return false;
+    }
+    if (text != NULL) {
+        memcpy(out, text, (size_t)size + 1);
+    }
+    return text != NULL;
+}
+
 /* configure({name: value}): the settings named change. */
 static PyObject *configure(PyObject *module, PyObject *args)
 {
@@ -210,6 +239,9 @@ static PyObject *configure(PyObject *module, PyObject *args)
     if (!take_int(dict, "morsel_rows", &s.morsel_rows) ||
         !take_int(dict, "memory_limit_bytes", &s.memory_limit_bytes) ||
         !take_int(dict, "memory_keep_bytes", &s.memory_keep_bytes) ||
+        !take_spill_limit(dict, &s.spill_limit_bytes) ||
+        !take_text(dict, "spill_dir", s.spill_dir, sizeof s.spill_dir) ||
+        !take_bool(dict, "spill_always", &s.spill_always) ||
         !take_int32(dict, "num_threads", &s.num_threads) ||
         !take_int32(dict, "io_threads", &s.io_threads) ||
         !take_int32(dict, "compute_nice", &s.compute_nice) ||

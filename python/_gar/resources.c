@@ -56,6 +56,21 @@ static bool take_bytes(struct gar_state *state, const char *name, PyObject *valu
     return true;
 }
 
+/* byte_size(name, value): a number of bytes. */
+static PyObject *byte_size(PyObject *module, PyObject *args)
+{
+    struct gar_state *state = module_state(module);
+    const char *name = NULL;
+    PyObject *value = NULL;
+    bool is_given = false;
+    int64_t bytes = 0;
+    if (!parse_args(state, args, "sO", &name, &value) ||
+        !take_bytes(state, name, value, &is_given, &bytes)) {
+        return NULL;
+    }
+    return PyLong_FromLongLong((long long)bytes);
+}
+
 static PyObject *from_request(const struct gar_resource_request *request)
 {
     return Py_BuildValue("(LLLL)", (long long)request->cpu_shares, (long long)request->gpu_shares,
@@ -259,6 +274,7 @@ PyMethodDef resource_functions[] = {
     {"request_multiply", request_multiply, METH_VARARGS, "Field by field, times a whole number."},
     {"request_override", request_override, METH_VARARGS, "The second's fields over the first's."},
     {"request_text", request_text, METH_O, "In words."},
+    {"byte_size", byte_size, METH_VARARGS, "(name, bytes or a text such as '6GiB') -> bytes"},
     {"resources", resources, METH_VARARGS, "What the machine has and who holds it: JSON or table."},
     {"set_aside", set_aside, METH_VARARGS, "Take a device out of use (reason), or back (None)."},
     {NULL, NULL, 0, NULL},

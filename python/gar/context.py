@@ -29,7 +29,12 @@ _ENGINE_SETTINGS = {
     "default_morsel_size": "morsel_rows",
     "maintain_order": "maintain_order",
     "memory_limit_bytes": "memory_limit_bytes",
+    "memory_limit": "memory_limit_bytes",
     "memory_keep_bytes": "memory_keep_bytes",
+    "spill_dir": "spill_dir",
+    "spill_limit": "spill_limit_bytes",
+    "spill_limit_bytes": "spill_limit_bytes",
+    "spill_always": "spill_always",
     "num_threads": "num_threads",
     "io_threads": "io_threads",
     "enable_inline": "enable_inline",
@@ -80,6 +85,7 @@ _ACCEPTED_SETTINGS = frozenset(
     ]
 )
 
+_SIZES = ("memory_limit", "memory_limit_bytes", "memory_keep_bytes", "spill_limit", "spill_limit_bytes")
 _preview_rows = 8
 _planning: dict[str, Any] = {}
 
@@ -102,7 +108,9 @@ def set_execution_config(config: Any = None, **settings: Any) -> None:
     gives its order in any case. num_preview_rows: rows that repr shows. progress: "auto" draws a line in
     terminals and notebooks while a query runs for longer than half a second, "on" everywhere, "off" nowhere.
     watchdog_seconds: how long a query may stand still before the log says what it waits for (0: for ever;
-    default 30). memory_limit_bytes, memory_keep_bytes, num_threads, io_threads, enable_inline: see
+    default 30). memory_limit: bytes, or text as "2GB", that all queries together may use; a query that needs more puts
+    rows into files without names in the folder spill_dir (default: the temporary folder), at most spill_limit
+    bytes there (0: most of what is free, -1: none). memory_keep_bytes, num_threads, io_threads, enable_inline: see
     gar_settings in gar.h. Other names of Daft's settings are accepted; they steer parts that this engine
     does not have and change no result.
     """
@@ -118,8 +126,12 @@ def set_execution_config(config: Any = None, **settings: Any) -> None:
             engine["progress"] = value if type(value) is int else progress_mode(value)
         elif name == "watchdog_seconds":
             engine["watchdog_ms"] = _watchdog_ms(value)
+        elif name == "spill_dir":
+            engine["spill_dir"] = _checks.path(name, value) if value != "" else ""
+        elif name in _SIZES:
+            engine[_ENGINE_SETTINGS[name]] = _native.byte_size(name, value)
         elif name in _ENGINE_SETTINGS:
-            is_flag = name in ("maintain_order", "enable_inline", "compute_batch")
+            is_flag = name in ("maintain_order", "enable_inline", "compute_batch", "spill_always")
             checked = _checks.flag(name, value) if is_flag else _checks.integer(name, value)
             engine[_ENGINE_SETTINGS[name]] = checked
         elif name == "num_preview_rows":

@@ -18,6 +18,8 @@ struct gar_memory_vtable {
     void (*free)(struct gar_memory *self, void *data, int64_t capacity);
     void (*ref)(struct gar_memory *self);
     void (*unref)(struct gar_memory *self);
+    /* How much may still be asked for, and of how much in all; NULL: there is no limit. Advice, not a promise. Threads: any. */
+    int64_t (*room)(const struct gar_memory *self, int64_t *out_limit);
 };
 
 struct gar_memory {
@@ -48,6 +50,13 @@ GAR_INLINE void gar_memory_unref(struct gar_memory *m)
     if (m != NULL) {
         m->vtable->unref(m);
     }
+}
+
+/* Bytes that may still be asked for; *out_limit: of how many in all (INT64_MAX: there is no limit). */
+GAR_INLINE int64_t gar_memory_room(const struct gar_memory *m, int64_t *out_limit)
+{
+    *out_limit = INT64_MAX;
+    return m->vtable->room != NULL ? m->vtable->room(m, out_limit) : INT64_MAX;
 }
 
 /* Plain aligned memory, counted, without a limit. Lives for ever. */

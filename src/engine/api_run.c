@@ -131,8 +131,11 @@ static enum gar_status start_query(struct gar_result *result, const struct gar_p
     gar_progress_line_init(&result->line, result->profile, settings.progress, run->show_progress,
                            run->context);
     GAR_TRY(gar_optimize(plan, NULL, NULL, &optimized, err));
+    struct gar_spill_space *spill = gar_session_spill_space(result->session);
     const struct gar_exec_options options = {
         .runtime = result->runtime,
+        .spill = spill,
+        .spill_always = settings.spill_always,
         .memory = &result->account->memory,
         .cancel = result->cancel,
         .morsel_rows = settings.morsel_rows,
@@ -146,6 +149,7 @@ static enum gar_status start_query(struct gar_result *result, const struct gar_p
         .watchdog_ns = settings.watchdog_ms * GAR_NS_PER_MS,
     };
     const enum gar_status status = gar_exec_start(optimized, &options, &result->stream, err);
+    gar_spill_space_unref(spill);
     gar_plan_unref(optimized);
     return status;
 }

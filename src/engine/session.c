@@ -190,6 +190,27 @@ static void process_from_environment(void)
     process_status = log_and_trace(&process_error);
 }
 
+static enum gar_status env_spill(struct gar_settings *settings, struct gar_error *err)
+{
+    const char *folder = getenv("GAR_SPILL_DIR");
+    const char *force = getenv("GAR_SPILL");
+    GAR_TRY(env_number("GAR_SPILL_LIMIT", settings->spill_limit_bytes, &settings->spill_limit_bytes,
+                       err));
+    if (folder != NULL && strlen(folder) >= sizeof settings->spill_dir) {
+        return gar_error_set(err, GAR_ERR_VALUE, "GAR_SPILL_DIR is longer than %zu bytes",
+                             sizeof settings->spill_dir - 1);
+    }
+    if (folder != NULL) {
+        memcpy(settings->spill_dir, folder, strlen(folder) + 1);
+    }
+    if (force != NULL && force[0] != '\0' && strcmp(force, "force") != 0) {
+        return gar_error_set(err, GAR_ERR_VALUE,
+                             "environment variable GAR_SPILL is force or not set, got '%s'", force);
+    }
+    settings->spill_always = settings->spill_always || (force != NULL && force[0] != '\0');
+    return GAR_OK;
+}
+
 static enum gar_status settings_from_environment(struct gar_settings *settings,
                                                  struct gar_error *err)
 {
@@ -202,6 +223,7 @@ static enum gar_status settings_from_environment(struct gar_settings *settings,
                        &settings->memory_limit_bytes, err));
     GAR_TRY(env_number("GAR_MEMORY_KEEP", settings->memory_keep_bytes, &settings->memory_keep_bytes,
                        err));
+    GAR_TRY(env_spill(settings, err));
     GAR_TRY(env_number("GAR_MORSEL_ROWS", settings->morsel_rows, &settings->morsel_rows, err));
     GAR_TRY(env_number("GAR_INLINE", settings->enable_inline ? 1 : 0, &value, err));
     settings->enable_inline = value != 0;
@@ -241,6 +263,15 @@ static enum gar_status check_settings(const struct gar_settings *settings, struc
                              "%lld bytes",
                              (long long)settings->memory_keep_bytes);
     }
+    if (settings->spill_limit_bytes < -1) {
+        return gar_error_set(err, GAR_ERR_VALUE,
+                             "spill limit must be -1 (nothing), 0 (default) or positive, got %lld "
+                             "bytes",
+                             (long long)settings->spill_limit_bytes);
+    }
+    if (memchr(settings->spill_dir, '\0', sizeof settings->spill_dir) == NULL) {
+        return gar_error_set(err, GAR_ERR_VALUE, "the name of the spill folder is not ended");
+    }
     const int32_t threads[2] = {settings->num_threads, settings->io_threads};
     for (int32_t i = 0; i < 2; i++) {
         if (threads[i] < 0 || threads[i] > GAR_RUNTIME_THREADS_MAX) {
@@ -279,8 +310,10 @@ static void free_session(struct gar_session *session)
 {
     gar_mutex_lock(&session->lock);
     struct gar_runtime *runtime = session->synced.runtime;
+    struct gar_spill_space *spill = session->synced.spill;
     gar_mutex_unlock(&session->lock);
     gar_runtime_free(runtime);
+    gar_spill_space_unref(spill);
     gar_memory_pool_unref(session->pool);
     gar_mutex_destroy(&session->lock);
     gar_free(session);
@@ -325,6 +358,10 @@ enum gar_status gar_session_new(const struct gar_settings *settings, struct gar_
     if (status == GAR_OK) {
         gar_mutex_lock(&session->lock);
         status = make_runtime(session, &full, &session->synced.runtime, err);
+        if (status == GAR_OK) {
+            status = gar_spill_space_new(full.spill_dir, full.spill_limit_bytes,
+                                         &session->synced.spill, err);
+        }
         gar_mutex_unlock(&session->lock);
     }
     if (status != GAR_OK) {
@@ -460,6 +497,16 @@ enum gar_status gar_session_configure(struct gar_session *session,
     if (status == GAR_OK && has_other_threads) {
         status = replace_runtime_locked(session, &full, &old, err);
     }
+    struct gar_spill_space *spill = NULL;
+    if (status == GAR_OK && (full.spill_limit_bytes != old_settings->spill_limit_bytes ||
+                             strcmp(full.spill_dir, old_settings->spill_dir) != 0)) {
+        status = gar_spill_space_new(full.spill_dir, full.spill_limit_bytes, &spill, err);
+    }
+    if (spill != NULL) {
+        struct gar_spill_space *before = session->synced.spill;
+        session->synced.spill = spill;
+        spill = before;
+    }
     if (status == GAR_OK) {
         if (full.memory_limit_bytes != session->synced.settings.memory_limit_bytes) {
             gar_memory_pool_set_limit(session->pool, full.memory_limit_bytes);
@@ -469,7 +516,16 @@ enum gar_status gar_session_configure(struct gar_session *session,
     }
     gar_mutex_unlock(&session->lock);
     gar_runtime_free(old);
+    gar_spill_space_unref(spill);
     return status;
+}
+
+struct gar_spill_space *gar_session_spill_space(struct gar_session *session)
+{
+    gar_mutex_lock(&session->lock);
+    struct gar_spill_space *space = gar_spill_space_ref(session->synced.spill);
+    gar_mutex_unlock(&session->lock);
+    return space;
 }
 
 enum gar_status gar_session_begin(struct gar_session *session, struct gar_settings *out_settings,

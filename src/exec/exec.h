@@ -7,6 +7,7 @@
 #include "exec/profile.h"
 #include "plan/plan.h"
 #include "runtime/runtime.h"
+#include "storage/spill.h"
 #include "stream/stream.h"
 
 struct gar_exec_options {
@@ -23,6 +24,8 @@ struct gar_exec_options {
     int64_t watchdog_ns; /* without a move for so long the query says what it waits for; 0: never */
     struct gar_profile
         *profile; /* a new one; a reference is taken; NULL: the query makes its own */
+    struct gar_spill_space *spill; /* a reference is taken; NULL: nothing is spilled */
+    bool spill_always;             /* for tests: operators spill whatever the room */
     int64_t
         hand_over_rows; /* for tests: inline work of so many rows moves to the pools; 0: usual */
 };

@@ -284,7 +284,9 @@ struct gar_query {
     struct gar_profile *profile; /* owned reference */
     struct gar_cancel_waker waker;
     struct gar_timer deadline;
-    struct gar_schema *schema; /* owned reference */
+    struct gar_schema *schema;    /* owned reference */
+    struct gar_spill_file *spill; /* owned; NULL: nothing is spilled */
+    bool spills_always;           /* for tests */
     int64_t morsel_rows;
     bool is_ordered;
     bool is_flat; /* the result has FLAT columns only */
@@ -333,6 +335,11 @@ struct gar_query {
     int64_t ready_next;
 };
 
+/* May operators put rows on disk? */
+bool gar_query_may_spill(const struct gar_query *query);
+/* Shall an operator that is about to take `bytes` more spill instead? When that would leave less than an eighth of the
+ * memory limit to the others, or always, for tests. Never when nothing may be spilled. Threads: any. */
+bool gar_query_is_short(const struct gar_query *query, int64_t bytes);
 /* For constructors of operators: memory of the query that is counted for this operator. Owns: the profile. */
 GAR_MUST_USE GAR_INLINE enum gar_status gar_query_op_memory(struct gar_query *query,
                                                             struct gar_memory **out,

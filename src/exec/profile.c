@@ -168,13 +168,19 @@ static void op_memory_unref(struct gar_memory *self)
     }
 }
 
+static int64_t op_memory_room(const struct gar_memory *self, int64_t *out_limit)
+{
+    return gar_memory_room(((const struct op_memory *)(const void *)self)->inner, out_limit);
+}
+
 enum gar_status gar_profile_new_memory(struct gar_profile *profile, struct gar_memory *inner,
                                        struct gar_memory **out, struct gar_error *err)
 {
     static const struct gar_memory_vtable vtable = {.alloc = op_memory_alloc,
                                                     .free = op_memory_free,
                                                     .ref = op_memory_ref,
-                                                    .unref = op_memory_unref};
+                                                    .unref = op_memory_unref,
+                                                    .room = op_memory_room};
     struct op_memory *memory = (struct op_memory *)gar_calloc(1, (int64_t)sizeof *memory);
     if (memory == NULL) {
         return gar_error_nomem(err, (int64_t)sizeof *memory);

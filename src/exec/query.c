@@ -24,6 +24,7 @@ enum {
     NARROW_ROWS = 200000,   /* few bytes, but many rows: not inline */
     HAND_OVER_FACTOR = 2,   /* an estimate may be wrong by so much before an inline query moves */
     STREAM_BYTES = 4 << 20, /* of batches that wait for the consumer */
+    OTHERS_SHARE = 8,       /* one part in so many of the memory limit is left to other operators */
     INTERRUPT_JOBS = 64,    /* inline: look at the caller's signals once in so many jobs */
 };
 
@@ -45,6 +46,7 @@ void gar_query_unref(struct gar_query *query)
     gar_cancel_unref(query->cancel);
     gar_profile_unref(query->profile);
     gar_schema_unref(query->schema);
+    gar_spill_file_free(query->spill);
     gar_free(query);
 }
 
@@ -94,6 +96,21 @@ void gar_query_free_parts(struct gar_query *query)
     gar_arena_destroy(&query->arena);
 }
 
+bool gar_query_may_spill(const struct gar_query *query)
+{
+    return query->spill != NULL && gar_spill_file_may_write(query->spill);
+}
+
+bool gar_query_is_short(const struct gar_query *query, int64_t bytes)
+{
+    int64_t limit = 0;
+    if (!gar_query_may_spill(query)) {
+        return false;
+    }
+    const int64_t room = gar_memory_room(query->memory, &limit);
+    return query->spills_always || room - bytes < limit / OTHERS_SHARE;
+}
+
 /* Few rows, or few bytes; -1: unknown. */
 static bool is_small(int64_t rows, int64_t bytes, int64_t factor)
 {
@@ -136,10 +153,14 @@ static enum gar_status new_query(const struct gar_plan *plan,
     query->workers = gar_pool_workers(gar_runtime_compute(query->runtime));
     query->all_tail = &query->pipelines;
     query->tail = &query->first;
+    query->spills_always = options->spill_always;
     enum gar_status status = GAR_OK;
+    if (options->spill != NULL) {
+        status = gar_spill_file_new(options->spill, &query->spill, err);
+    }
     if (options->cancel != NULL) {
         query->cancel = gar_cancel_ref(options->cancel);
-    } else {
+    } else if (status >= 0) {
         status = gar_cancel_new(INT64_MAX, &query->cancel, err);
     }
     if (options->profile != NULL) {

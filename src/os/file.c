@@ -7,7 +7,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "os/clock.h"
@@ -57,6 +59,51 @@ enum gar_status gar_file_open(const char *path, enum gar_file_mode mode, int *ou
     }
     *out_fd = fd;
     return GAR_OK;
+}
+
+/* Where the file system has no nameless files, one of a random name that is unlinked at once. */
+static int open_unlinked(const char *folder)
+{
+    char path[4096];
+    const int length = snprintf(path, sizeof path, "%s/.gar-XXXXXX", folder);
+    if (length < 0 || length >= (int)sizeof path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    const int fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0) {
+        (void)unlink(path);
+    }
+    return fd;
+}
+
+enum gar_status gar_file_open_nameless(const char *folder, int *out_fd, struct gar_error *err)
+{
+    int fd;
+    REPEAT(GAR_OS_OPEN, fd, open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600));
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+        REPEAT(GAR_OS_OPEN, fd, open_unlinked(folder));
+    }
+    if (fd < 0) {
+        return gar_error_set_errno(err, errno, "cannot make a temporary file in '%s'", folder);
+    }
+    *out_fd = fd;
+    return GAR_OK;
+}
+
+int64_t gar_folder_free_bytes(const char *folder)
+{
+    struct statvfs info;
+    if (statvfs(folder, &info) != 0) {
+        return -1;
+    }
+    const uint64_t bytes = (uint64_t)info.f_bavail * (uint64_t)info.f_frsize;
+    return bytes > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t)bytes;
+}
+
+void gar_file_advise_unused(int fd, int64_t offset, int64_t bytes)
+{
+    (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
 }
 
 enum gar_status gar_file_close(int fd, const char *path, struct gar_error *err)

@@ -39,6 +39,10 @@ struct gar_file_stop {
 /* Owns: close *out_fd with gar_file_close. A FIFO is opened without waiting for its writer. */
 GAR_MUST_USE enum gar_status gar_file_open(const char *path, enum gar_file_mode mode, int *out_fd,
                                            struct gar_error *err);
+/* A file without a name in the folder, for reading and writing by its owner alone: it is gone with the descriptor, however the
+ * process ends. Owns: as gar_file_open. */
+GAR_MUST_USE enum gar_status gar_file_open_nameless(const char *folder, int *out_fd,
+                                                    struct gar_error *err);
 /* Reports what close(2) says (a late write error); the descriptor is gone in any case. */
 GAR_MUST_USE enum gar_status gar_file_close(int fd, const char *path, struct gar_error *err);
 /* Reads until `bytes` are there or the file ends; *out_read tells. */
@@ -68,7 +72,11 @@ GAR_MUST_USE enum gar_status gar_file_stat(const char *path, struct gar_file_inf
 GAR_MUST_USE enum gar_status gar_file_rename(const char *from, const char *to,
                                              struct gar_error *err);
 GAR_MUST_USE enum gar_status gar_file_unlink(const char *path, struct gar_error *err);
+/* Bytes that an unprivileged process may still write into the folder; -1: not known. */
+int64_t gar_folder_free_bytes(const char *folder);
 /* Hints to the kernel; never fail. */
+/* The bytes are not needed any more: gives their space back where the file system can; they read as anything. */
+void gar_file_advise_unused(int fd, int64_t offset, int64_t bytes);
 void gar_file_advise_sequential(int fd);
 void gar_file_advise_soon(int fd, int64_t offset, int64_t bytes);
 

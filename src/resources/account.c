@@ -67,11 +67,24 @@ static void account_unref(struct gar_memory *self)
     gar_account_unref((struct gar_account *)self);
 }
 
+static int64_t account_room(const struct gar_memory *self, int64_t *out_limit)
+{
+    const struct gar_account *account = (const struct gar_account *)self;
+    struct gar_memory_usage usage;
+    gar_memory_pool_usage(account->pool, &usage);
+    *out_limit =
+        gar_min_i64(__atomic_load_n(&account->limit_bytes, __ATOMIC_RELAXED), usage.limit_bytes);
+    return gar_account_room_bytes(account);
+}
+
 enum gar_status gar_account_new(struct gar_memory_pool *pool, const char *name, int64_t limit_bytes,
                                 struct gar_account **out, struct gar_error *err)
 {
-    static const struct gar_memory_vtable vtable = {
-        .alloc = account_alloc, .free = account_free, .ref = account_ref, .unref = account_unref};
+    static const struct gar_memory_vtable vtable = {.alloc = account_alloc,
+                                                    .free = account_free,
+                                                    .ref = account_ref,
+                                                    .unref = account_unref,
+                                                    .room = account_room};
     if (limit_bytes < 0) {
         return gar_error_set(err, GAR_ERR_VALUE, "memory limit %lld of %s must not be negative",
                              (long long)limit_bytes, name);
