@@ -233,6 +233,9 @@ GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_user_function(
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_actor_function(
     const struct gar_actor_function *function, struct gar_expr *const *args, int64_t count,
     struct gar_expr **out, struct gar_error *err);
+/* The traceback, or whatever text its class gave, of the exception in a worker process that a query failed with: position is
+ * the error's, below -1. It is given once; NULL: there is none, or newer failures took its place. The caller frees it. */
+GAR_EXPERIMENTAL char *gar_failure_traceback(int64_t position);
 /* A SQL expression; frame (may be NULL) resolves names. Errors: GAR_ERR_SYNTAX with err->position and a caret line. */
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_expr_parse(const char *sql, int64_t bytes,
                                                              const struct gar_frame *frame,

@@ -28,9 +28,10 @@ enum gar_status {
 
 /* What went wrong. The caller owns the struct; functions only write it when they fail. */
 struct gar_error {
-    enum gar_status status;                /* same as the function's result */
-    int32_t os_errno;                      /* errno of a failed system call, else 0 */
-    int64_t position;                      /* byte offset in a parsed text, else -1 */
+    enum gar_status status; /* same as the function's result */
+    int32_t os_errno;       /* errno of a failed system call, else 0 */
+    int64_t
+        position; /* byte offset in a parsed text, number of a worker's traceback (below -1), else -1 */
     char message[GAR_ERROR_MESSAGE_BYTES]; /* one line of UTF-8, NUL-terminated */
 };
 

@@ -157,8 +157,30 @@ static enum gar_status fail_shutdown(struct gar_error *err)
     return GAR_ERR_CANCELLED;
 }
 
+/* What a worker process told of its exception, as an exception that shows it. */
+static void worker_traceback(const struct gar_error *err, PyObject *exception)
+{
+    char *text = gar_failure_traceback(err->position);
+    PyObject *told =
+        text != NULL ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace") : NULL;
+    PyObject *module = told != NULL ? PyImport_ImportModule("gar.exceptions") : NULL;
+    PyObject *cause =
+        module != NULL ? PyObject_CallMethod(module, "WorkerTraceback", "O", told) : NULL;
+    if (cause != NULL) {
+        PyException_SetCause(exception, cause); /* steals */
+    }
+    PyErr_Clear();
+    Py_XDECREF(module);
+    Py_XDECREF(told);
+    gar_text_free(text);
+}
+
 void cause_of_failure(struct gar_state *state, const struct gar_error *err, PyObject *exception)
 {
+    if (err->position < -1) {
+        worker_traceback(err, exception);
+        return;
+    }
     if (err->position <= 0 || state->failures == NULL) {
         return;
     }

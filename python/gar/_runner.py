@@ -205,7 +205,7 @@ class Spec:
 def told(error: BaseException) -> str:
     """Type and text of an exception on one line."""
     try:
-        text = " ".join(str(error).split())
+        text = " ".join(str(error).encode("utf-8", "replace").decode().replace("\0", "\ufffd").split())
     except Exception:
         text = "(its text cannot be shown)"
     text = text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}..."
@@ -285,7 +285,7 @@ class _Call:
             return values._array
         if isinstance(values, _native.Array):
             return values
-        if values is None or isinstance(values, (str, bytes, dict, int, float)):
+        if values is None or isinstance(values, (str, bytes, dict, int, float, set, frozenset)):
             raise _native.GarTypeError(
                 f"UDF '{self._spec.name}' returned {_checks.shown(values)}, "
                 "expected a Series, a list, a numpy or an Arrow array"

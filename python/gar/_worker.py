@@ -51,7 +51,7 @@ def describe(error: BaseException) -> tuple[str, str, str, int]:
     except BaseException:
         text = "(its text cannot be made: __str__ fails)"
     try:
-        trace = "".join(traceback.format_exception(error))
+        trace = "".join(traceback.format_exception(type(error), error, _users(error.__traceback__)))
     except BaseException:
         trace = ""
     wait = -1
@@ -66,6 +66,14 @@ def describe(error: BaseException) -> tuple[str, str, str, int]:
         for part in (name, text, trace)
     ]
     return clean[0], clean[1], clean[2], wait
+
+
+def _users(trace: Any) -> Any:
+    """A traceback without the frames of this package that it begins with."""
+    folder, rest = os.path.dirname(__file__), trace
+    while rest is not None and os.path.dirname(rest.tb_frame.f_code.co_filename) == folder:
+        rest = rest.tb_next
+    return trace if rest is None else rest
 
 
 class Shell:

@@ -49,4 +49,16 @@ __all__ = [
     "GarTypeError",
     "GarUnsupportedError",
     "GarValueError",
+    "WorkerTraceback",
 ]
+
+
+class WorkerTraceback(Exception):
+    """The `__cause__` of an error from a worker process: the traceback of the exception there, as text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.text.rstrip()}\n"""'

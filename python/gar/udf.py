@@ -345,7 +345,7 @@ def _actor_expression(
     there = spec.for_process()
     make = functools.partial(_runner.ProcessActor, there, template, str(dtype))
     try:
-        code = cloudpickle.dumps(make)
+        code = _pickled(cloudpickle, make)
     except Exception as error:
         raise _native.GarValueError(
             f"UDF '{spec.name}' cannot be sent to worker processes: {_runner.told(error)}"
@@ -374,6 +374,26 @@ def _actor_expression(
         ", ".join(detail),
         expressions,
     )
+
+
+def _pickled(cloudpickle: Any, made: Any) -> bytes:
+    """By cloudpickle, but code keeps the name of its file, so that tracebacks from there show the lines."""
+    import collections
+    import io
+
+    reduce_code = cloudpickle.Pickler.dispatch_table.get(types.CodeType)
+
+    def with_file(code: types.CodeType) -> Any:
+        constructor, args, *rest = reduce_code(code)
+        args = tuple(code.co_filename if arg == "<dynamic-code>" else arg for arg in args)
+        return (constructor, args, *rest)
+
+    file = io.BytesIO()
+    pickler = cloudpickle.Pickler(file)
+    if reduce_code is not None:
+        pickler.dispatch_table = collections.ChainMap({types.CodeType: with_file}, pickler.dispatch_table)
+    pickler.dump(made)
+    return file.getvalue()
 
 
 def map_groups(df: DataFrame, keys: list[Any], call: Any) -> DataFrame:

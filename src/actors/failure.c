@@ -104,8 +104,66 @@ enum gar_status gar_actor_failure_error(const struct gar_actor_failure *failure,
     const bool has_device = failure->device != NULL && failure->device[0] != 0;
     return gar_error_set(err, status_of(failure->fault), "UDF '%s'%s%s: %s%s%s%s%s%s%s%s", name,
                          doing(failure), rows, failure->type != NULL ? failure->type : "",
-                         failure->type != NULL && failure->type[0] != 0 ? ": " : "", text,
-                         has_device ? " (device " : "", has_device ? failure->device : "",
+                         failure->type != NULL && failure->type[0] != 0 && text[0] != 0 ? ": " : "",
+                         text, has_device ? " (device " : "", has_device ? failure->device : "",
                          has_device ? ")" : "", line != NULL ? "; its last output: " : "",
                          line != NULL ? line : "");
+}
+
+/* ---- tracebacks ---- */
+
+/* A slot is used by who sets is_busy; nobody waits for one, so that a fork at any moment does no harm. */
+static struct kept {
+    int32_t is_busy; /* atomic */
+    int64_t number;  /* 0: empty */
+    char text[GAR_ACTOR_TRACEBACK_BYTES];
+} kept[8];
+static int64_t kept_count; /* atomic */
+
+static struct kept *enter_slot(int64_t number)
+{
+    struct kept *slot = &kept[number % GAR_COUNT_OF(kept)];
+    return __atomic_exchange_n(&slot->is_busy, 1, __ATOMIC_ACQUIRE) == 0 ? slot : NULL;
+}
+
+static void leave_slot(struct kept *slot)
+{
+    __atomic_store_n(&slot->is_busy, 0, __ATOMIC_RELEASE);
+}
+
+int64_t gar_actor_failure_keep(const struct gar_actor_failure *failure)
+{
+    if (failure == NULL || failure->traceback == NULL || failure->traceback[0] == '\0') {
+        return -1;
+    }
+    const int64_t number = __atomic_add_fetch(&kept_count, 1, __ATOMIC_RELAXED);
+    struct kept *slot = enter_slot(number);
+    if (slot == NULL) {
+        return -1;
+    }
+    const char *text = failure->traceback;
+    const int64_t bytes = (int64_t)strlen(text);
+    int64_t from = gar_max_i64(bytes - (GAR_ACTOR_TRACEBACK_BYTES - 1), 0);
+    while (from > 0 && from < bytes && text[from - 1] != '\n') { /* whole lines */
+        from++;
+    }
+    memcpy(slot->text, text + from, (size_t)(bytes - from + 1));
+    slot->number = number;
+    leave_slot(slot);
+    return -1 - number;
+}
+
+bool gar_actor_failure_take(int64_t number, char out[GAR_ACTOR_TRACEBACK_BYTES])
+{
+    struct kept *slot = number < -1 ? enter_slot(-1 - number) : NULL;
+    if (slot == NULL) {
+        return false;
+    }
+    const bool is_there = slot->number == -1 - number;
+    if (is_there) {
+        memcpy(out, slot->text, strlen(slot->text) + 1);
+        slot->number = 0;
+    }
+    leave_slot(slot);
+    return is_there;
 }

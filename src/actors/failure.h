@@ -32,4 +32,11 @@ void gar_actor_failure_free(struct gar_actor_failure *failure);
 enum gar_status gar_actor_failure_error(const struct gar_actor_failure *failure, const char *name,
                                         struct gar_error *err);
 
+/* Keep the traceback of a failure for whoever is told of it: the newest few are kept, in memory of this file. Returns the number
+ * that goes along as the error's position, below -1; -1 without a traceback. Threads: any. */
+int64_t gar_actor_failure_keep(const struct gar_actor_failure *failure);
+#define GAR_ACTOR_TRACEBACK_BYTES 8192
+/* The traceback kept under a number, its end if it is long, and forget it. False: there is none. Threads: any. */
+bool gar_actor_failure_take(int64_t number, char out[GAR_ACTOR_TRACEBACK_BYTES]);
+
 #endif

@@ -3,6 +3,7 @@
 #include <gar/gar.h>
 #include <string.h>
 
+#include "actors/failure.h"
 #include "arrow/abi.h"
 #include "arrow/gather.h"
 #include "base/alloc.h"
@@ -313,6 +314,12 @@ enum gar_status gar_expr_actor_function(const struct gar_actor_function *functio
     status = gar_expr_new_udf(udf, args, count, out, err);
     gar_udf_unref(udf);
     return status;
+}
+
+char *gar_failure_traceback(int64_t position)
+{
+    char text[GAR_ACTOR_TRACEBACK_BYTES];
+    return gar_actor_failure_take(position, text) ? gar_strdup(text) : NULL;
 }
 
 enum gar_status gar_expr_parse(const char *sql, int64_t bytes, const struct gar_frame *frame,

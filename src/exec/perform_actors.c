@@ -6,6 +6,7 @@
  * process or grant outlives the query. */
 #include <string.h>
 
+#include "actors/failure.h"
 #include "actors/pool.h"
 #include "actors/seats.h"
 #include "base/alloc.h"
@@ -294,14 +295,15 @@ static void on_nulled(void *context, const struct gar_actor_failure *failure)
 static void on_ended(void *context, enum gar_status status, const struct gar_error *err,
                      const struct gar_actor_failure *failure)
 {
-    (void)failure;
     gar_query_role_assert();
     struct gar_performer *performer = (struct gar_performer *)context;
     struct gar_query *query = performer->options.query;
     performer->is_ended = true;
     performer->pool = NULL;
     if (status < 0 && !performer->is_stopped) {
-        gar_query_fail(query, status, err);
+        struct gar_error error = *err;
+        error.position = gar_actor_failure_keep(failure);
+        gar_query_fail(query, status, &error);
     }
     drop_tasks(performer);
     query->in_flight--;

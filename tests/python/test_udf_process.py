@@ -167,8 +167,12 @@ def test_failures_in_processes():
     frame = numbers(100)
     with pytest.raises(
         GarCallbackError, match=r"UDF 'Model.check' failed in rows 30 to 39: ValueError: thirty-seven"
-    ):
+    ) as caught:
         frame.select(made.check(col("a"))).collect()
+    cause = caught.value.__cause__
+    assert isinstance(cause, gar.exceptions.WorkerTraceback)
+    assert cause.text.startswith(f'Traceback (most recent call last):\n  File "{__file__}", line ')
+    assert 'raise ValueError("thirty-seven")' in cause.text and ", in check" in str(cause)
     with pytest.raises(GarError, match=r"Model.leave.*exited with code 7"):
         frame.select(made.leave(col("a"))).collect()
     with pytest.raises(GarError, match=r"returned 9 values, expected 10"):
@@ -182,8 +186,9 @@ def test_failures_in_processes():
         def run(self, a: int) -> int:
             return a
 
-    with pytest.raises(GarError, match=r"OSError: no model"):
+    with pytest.raises(GarError, match=r"OSError: no model") as caught:
         frame.select(Broken().run(col("a"))).collect()
+    assert "in __init__" in str(caught.value.__cause__)
     assert values(frame.select(made.add(col("a")))) == [a + 10 for a in range(100)]
 
 
@@ -251,3 +256,87 @@ def test_the_package_in_a_worker():
         GarCallbackError, match="AttributeError: module 'gar' has no attribute 'nothing_of_that_name'"
     ):
         numbers(1).select(wrong(col("a"))).collect()
+
+
+class Awkward(Exception):
+    def __init__(self, one, two):
+        super().__init__("lone \udcff and zero \0")
+        self.lock = threading.Lock()
+
+
+class NoText(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+class OfAnyKind(BaseException):
+    pass
+
+
+def awkward():
+    raise Awkward(1, 2)
+
+
+def no_text():
+    raise NoText
+
+
+def any_kind():
+    raise OfAnyKind("any")
+
+
+def leave():
+    sys.exit(3)
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def stop():
+    raise KeyboardInterrupt
+
+
+FAULTS = {
+    awkward: "Awkward: lone . and zero",
+    no_text: "NoText",
+    any_kind: "OfAnyKind: any",
+    leave: "SystemExit: 3",
+    stop: "KeyboardInterrupt",
+    die: "killed by signal 9",
+}
+RESULTS = {
+    "no column": (lambda: None, "returned None, expected a Series"),
+    "a number": (lambda: 5, "returned 5, expected a Series"),
+    "a set": (lambda: {1, 2, 3}, "returned set .*expected a Series"),
+    "too few": (lambda: [1], "returned 1 values, expected 3"),
+    "texts": (lambda: ["a", "b", "c"], "returned string, expected int64"),
+    "objects": (lambda: [object()] * 3, "values of object are not supported"),
+    "too large": (lambda: [2**70] * 3, "fit neither int64 nor uint64"),
+}
+
+
+@pytest.mark.parametrize("in_process", [True, False], ids=["there", "here"])
+def test_every_fault_is_one_clear_error(in_process):
+    class Work:
+        def __init__(self, begin):
+            if begin is not None:
+                begin()
+
+        @gar.method.batch(return_dtype="int64")
+        def run(self, a, work):
+            return work()
+
+    pool = gar.cls(Work, use_process=in_process or None)
+    frame = gar.from_pydict({"a": [1, 2, 3]})
+    for fault, text in FAULTS.items():
+        if fault is die and not in_process:
+            continue
+        with pytest.raises(GarCallbackError, match=text):
+            frame.select(pool(fault).run(col("a"), fault)).collect()
+        with pytest.raises(GarCallbackError, match=text):
+            frame.select(pool(None).run(col("a"), fault)).collect()
+    for work, text in RESULTS.values():
+        with pytest.raises(GarError, match=text):
+            frame.select(pool(None).run(col("a"), work)).collect()
+    assert values(frame.select(pool(None).run(col("a"), lambda: [4, 5, 6]))) == [4, 5, 6]
