@@ -388,11 +388,13 @@ def _pickled(cloudpickle: Any, made: Any) -> bytes:
         args = tuple(code.co_filename if arg == "<dynamic-code>" else arg for arg in args)
         return (constructor, args, *rest)
 
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+        dispatch_table = cloudpickle.Pickler.dispatch_table
+        if reduce_code is not None:
+            dispatch_table = collections.ChainMap({types.CodeType: with_file}, dispatch_table)
+
     file = io.BytesIO()
-    pickler = cloudpickle.Pickler(file)
-    if reduce_code is not None:
-        pickler.dispatch_table = collections.ChainMap({types.CodeType: with_file}, pickler.dispatch_table)
-    pickler.dump(made)
+    Pickler(file).dump(made)
     return file.getvalue()
 
 
