@@ -116,6 +116,12 @@ def main() -> None:
     """Serve the pool that started this process, then leave without the interpreter's tear-down of other people's threads."""
     from gar import _native
 
+    for stream in (
+        sys.stdout,
+        sys.stderr,
+    ):  # a write for each line, so that lines of several workers do not mix
+        if stream is not None:
+            stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
     status = _native.run_worker(Shell())
     try:
         sys.stdout.flush()

@@ -280,8 +280,15 @@ static void on_output(void *context, int32_t actor, bool is_stderr, const char *
 {
     const struct gar_performer *performer = (const struct gar_performer *)context;
     (void)is_stderr;
-    gar_log(GAR_LOG_WARNING, "%s, actor %d: %.*s", performer->options.udf->name, (int)actor,
-            (int)gar_min_i64(bytes, 2000), text);
+    for (int64_t at = 0; at < bytes;) {
+        const char *end = memchr(text + at, '\n', (size_t)(bytes - at));
+        const int64_t line = end != NULL ? end - (text + at) : bytes - at;
+        if (line > 0) {
+            gar_log(GAR_LOG_WARNING, "%s, actor %d: %.*s", performer->options.udf->name, (int)actor,
+                    (int)gar_min_i64(line, 2000), text + at);
+        }
+        at += line + 1;
+    }
 }
 
 static void on_nulled(void *context, const struct gar_actor_failure *failure)

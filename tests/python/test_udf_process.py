@@ -340,3 +340,26 @@ def test_every_fault_is_one_clear_error(in_process):
         with pytest.raises(GarError, match=text):
             frame.select(pool(None).run(col("a"), work)).collect()
     assert values(frame.select(pool(None).run(col("a"), lambda: [4, 5, 6]))) == [4, 5, 6]
+
+
+def test_lines_of_workers_come_whole():
+    code = """
+import gar, sys
+from gar import col
+@gar.func(use_process=True)
+def say(a: int) -> int:
+    print("one", "two", a)
+    print("three\\nfour", file=sys.stderr)
+    return a
+gar.from_pydict({"a": [7]}).select(say(col("a"))).collect()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line.split("say, actor 0: ")[-1] for line in done.stderr.splitlines()]
+    assert sorted(lines) == ["four", "one two 7", "three"]
