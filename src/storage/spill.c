@@ -9,7 +9,6 @@
 
 #include "base/alloc.h"
 #include "os/file.h"
-#include "os/mutex.h"
 
 #define PAGE_BYTES 4096
 
@@ -23,7 +22,6 @@ struct gar_spill_space {
 
 struct gar_spill_file {
     struct gar_spill_space *space; /* owned reference */
-    struct gar_mutex lock;         /* of the opening */
     int32_t fd;                    /* atomic; -1: not open */
     int64_t end;                   /* atomic */
     int64_t used;                  /* atomic; of the space */
@@ -128,9 +126,15 @@ enum gar_status gar_spill_file_new(struct gar_spill_space *space, struct gar_spi
     }
     file->space = gar_spill_space_ref(space);
     file->fd = -1;
-    gar_mutex_init(&file->lock);
     *out = file;
     return GAR_OK;
+}
+
+/* What it held is not wanted any more. */
+static void close_file(const struct gar_spill_file *file, int fd)
+{
+    const enum gar_status status = gar_file_close(fd, file->space->folder, NULL);
+    (void)status;
 }
 
 void gar_spill_file_free(struct gar_spill_file *file)
@@ -139,12 +143,9 @@ void gar_spill_file_free(struct gar_spill_file *file)
         return;
     }
     if (file->fd >= 0) {
-        struct gar_error unused = GAR_ERROR_INIT; /* what it held is not wanted any more */
-        const enum gar_status status = gar_file_close(file->fd, file->space->folder, &unused);
-        (void)status;
+        close_file(file, file->fd);
     }
     (void)__atomic_sub_fetch(&file->space->used, file->used, __ATOMIC_RELAXED);
-    gar_mutex_destroy(&file->lock);
     gar_spill_space_unref(file->space);
     gar_free(file);
 }
@@ -154,23 +155,23 @@ bool gar_spill_file_may_write(const struct gar_spill_file *file)
     return file->space->given_limit >= 0;
 }
 
+/* Two that open at once keep the file of one. */
 static enum gar_status need_open(struct gar_spill_file *file, int *out_fd, struct gar_error *err)
 {
-    int fd = __atomic_load_n(&file->fd, __ATOMIC_ACQUIRE);
-    enum gar_status status = GAR_OK;
-    if (fd < 0) {
-        gar_mutex_lock(&file->lock);
-        fd = file->fd;
-        if (fd < 0) {
-            status = gar_file_open_nameless(file->space->folder, &fd, err);
-            if (status >= 0) {
-                __atomic_store_n(&file->fd, fd, __ATOMIC_RELEASE);
-            }
-        }
-        gar_mutex_unlock(&file->lock);
+    int32_t fd = __atomic_load_n(&file->fd, __ATOMIC_ACQUIRE);
+    if (fd >= 0) {
+        *out_fd = fd;
+        return GAR_OK;
+    }
+    int32_t none = -1;
+    GAR_TRY(gar_file_open_nameless(file->space->folder, &fd, err));
+    if (!__atomic_compare_exchange_n(&file->fd, &none, fd, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE)) {
+        close_file(file, fd);
+        fd = none;
     }
     *out_fd = fd;
-    return status;
+    return GAR_OK;
 }
 
 /* What the system said, with the folder, the bytes and what to do. */
