@@ -212,13 +212,22 @@ static bool set_delimiter(struct arguments *out, const char *text)
     return true;
 }
 
+static bool check_expression(const char *name, const char *text)
+{
+    if (text[strspn(text, " \t\n")] != '\0') {
+        return true;
+    }
+    (void)fprintf(stderr, "gar: %s is empty; it takes SQL expressions, see gar --help\n", name);
+    return false;
+}
+
 /* value is NULL for a flag. False: message written. */
 static bool set_option(struct arguments *out, const struct option_info *option, const char *value)
 {
     int64_t number = 0;
     switch (option->bit) {
-    case TAKES_SELECT: out->select = value; return true;
-    case TAKES_WHERE: out->where = value; return true;
+    case TAKES_SELECT: out->select = value; return check_expression(option->name, value);
+    case TAKES_WHERE: out->where = value; return check_expression(option->name, value);
     case TAKES_LIMIT: return parse_number(option->name, value, 0, INT64_MAX, &out->limit);
     case TAKES_FORMAT: return set_format(out, value);
     case TAKES_INPUT_FORMAT: return set_input_format(out, value);
@@ -377,6 +386,15 @@ static bool check_command(const struct parse *parse, const struct command_info *
         }
         return out->format != OUTPUT_CSV ||
                usage_error("resources are printed with --format table or json, not", "csv");
+    }
+    int stdin_count = 0;
+    for (int i = 0; i < out->file_count; i++) {
+        stdin_count += strcmp(out->files[i], "-") == 0;
+    }
+    if (stdin_count > 1) {
+        (void)fprintf(stderr, "gar: standard input (-) can be named only once; see gar %s --help\n",
+                      command->name);
+        return false;
     }
     if (out->file_count < (is_convert ? 2 : 1)) {
         (void)fprintf(stderr, "gar: %s needs %s; see gar %s --help\n", command->name,

@@ -154,16 +154,6 @@ static enum gar_status open_csv(struct gar_session *session, const struct argume
 enum gar_status input_find_format(const struct arguments *arguments, bool *out_is_csv,
                                   struct gar_error *err)
 {
-    int64_t stdin_count = 0;
-    for (int64_t i = 0; i < arguments->file_count; i++) {
-        stdin_count += strcmp(arguments->files[i], "-") == 0;
-    }
-    if (stdin_count > 1) {
-        err->status = GAR_ERR_VALUE;
-        (void)snprintf(err->message, sizeof err->message,
-                       "standard input (-) can be named only once");
-        return GAR_ERR_VALUE;
-    }
     if (arguments->input_format != NULL) {
         *out_is_csv = strcmp(arguments->input_format, "csv") == 0;
         return GAR_OK;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command gar. */
 #include <gar/resources.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "input.h"
 #include "output.h"
@@ -101,11 +103,35 @@ static enum gar_status run_describe(const struct context *context, struct gar_er
     return status;
 }
 
+/* A folder that is not there is more likely a slip than a wish. */
+static enum gar_status check_folder(const char *target, struct gar_error *err)
+{
+    const char *slash = strrchr(target, '/');
+    char folder[4096];
+    struct stat info;
+    if (slash == NULL || slash == target || slash - target >= (ptrdiff_t)sizeof folder) {
+        return GAR_OK;
+    }
+    memcpy(folder, target, (size_t)(slash - target));
+    folder[slash - target] = '\0';
+    if (stat(folder, &info) == 0) {
+        return GAR_OK;
+    }
+    err->status = GAR_ERR_IO;
+    (void)snprintf(err->message, sizeof err->message,
+                   "cannot write '%.400s': the folder '%.400s' is not there; make it first", target,
+                   folder);
+    return GAR_ERR_IO;
+}
+
 static enum gar_status run_convert(const struct context *context, struct gar_error *err)
 {
     const struct arguments *a = context->arguments;
     struct gar_frame *frame = NULL;
-    enum gar_status status = open_refined(context, -1, &frame, err);
+    enum gar_status status = check_folder(a->target, err);
+    if (status == GAR_OK) {
+        status = open_refined(context, -1, &frame, err);
+    }
     if (status != GAR_OK) {
         return status;
     }

@@ -9,7 +9,8 @@
   library  the release build's own tests: C examples, symbols of libgar.so
   package  pytest over tests/package: the installed C library, the wheel
   cli      pytest over tests/cli: the command gar
-  python   pytest over tests/python, then its `settings` tests again under each hostile setting
+  python   pytest over tests/python, and over its `settings` tests again under each hostile setting; as many
+           processes at once as there are CPUs, each with some of the files
 
 Each runner writes everything it says to build/logs/NAME.log and one line to the screen; faults are
 repeated there. The last line on stdout is 'N passed, N failed, N skipped' over all runners. The
@@ -21,6 +22,7 @@ GAR_TEST_FUZZ_SECONDS (for each target, --long).
 """
 
 import argparse
+import concurrent.futures
 import glob
 import json
 import os
@@ -49,6 +51,7 @@ SETTINGS_LONG = {
 }
 
 
+PYTHON_GROUPS = 6
 SIM_SEEDS_LONG = 10000
 TSAN_RUNS_LONG = 10
 
@@ -196,7 +199,8 @@ def run_pytest(tally, name, arguments, environment=None, limit_s=1500):
     report = os.path.join(LOGS, f"{name}.xml")
     if os.path.exists(report):
         os.remove(report)
-    command = [f"{BIN}/python", "-m", "pytest", "-q", "-ra", f"--junitxml={report}", *arguments]
+    command = [f"{BIN}/python", "-m", "pytest", "-q", "-ra", "--durations=12", f"--junitxml={report}"]
+    command += arguments
     status = run_logged(name, command, environment, limit_s=limit_s)
     if not os.path.exists(report):
         tally.fault(f"{name}: pytest ended with status {status} and no report:\n{log_tail(name)}")
@@ -339,11 +343,32 @@ def run_python(long):
         else {}
     )
     limit_s = 3600 if long else 1200
-    run_pytest(tally, "python", ["tests/python"], extra, limit_s)
+    jobs = [(f"python-{number}", files, extra) for number, files in enumerate(file_groups(), 1)]
     for name, environment in {**SETTINGS, **(SETTINGS_LONG if long else {})}.items():
-        arguments = ["tests/python", "-m", "settings"]
-        run_pytest(tally, f"python-{name}", arguments, {**environment, **extra}, limit_s)
+        jobs.append((f"python-{name}", ["tests/python", "-m", "settings"], {**environment, **extra}))
+
+    def run(job):
+        own = Tally()
+        name, arguments, environment = job
+        run_pytest(own, name, arguments, environment, limit_s)
+        return own
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for own in pool.map(run, jobs):
+            tally.add(own.passed, own.failed, own.skipped)
+            tally.faults += own.faults
     return tally
+
+
+def file_groups():
+    """The files of tests/python in groups of about the same size, those with large files first."""
+    files = sorted(glob.glob(os.path.join(ROOT, "tests", "python", "test_*.py")), key=os.path.getsize)
+    groups = [[0, []] for _ in range(PYTHON_GROUPS)]
+    for path in reversed(files):
+        smallest = min(groups, key=lambda group: group[0])
+        smallest[0] += os.path.getsize(path)
+        smallest[1].append(os.path.relpath(path, ROOT))
+    return [sorted(names) for _, names in groups if names]
 
 
 RUNNERS = {
@@ -382,7 +407,7 @@ def main():
             print(f"FAILED {fault}\n", flush=True)
         print(
             f"test: {name}: passed {tally.passed}, failed {tally.failed}, skipped {tally.skipped}, "
-            f"{time.monotonic() - started:.0f} s (build/logs/{name}.log)",
+            f"{time.monotonic() - started:.0f} s (build/logs/{name}*.log)",
             flush=True,
         )
         total.add(tally.passed, tally.failed, tally.skipped)

@@ -57,7 +57,12 @@ def number(what: str, value: Any) -> float:
     """The number as a float; NaN is none."""
     if isinstance(value, (bool, str)) or not hasattr(type(value), "__float__"):
         raise _native.GarTypeError(f"{what} is a number, got {shown(value)}")
-    made = float(value)
+    try:
+        made = float(value)
+    except TypeError:  # an array of several values
+        raise _native.GarTypeError(f"{what} is a number, got {shown(value)}") from None
+    except Exception as error:
+        raise _native.adopted(error) from error
     if made != made:
         raise _native.GarValueError(f"{what} is a number, got nan")
     return made
@@ -91,6 +96,8 @@ def milliseconds(what: str, value: Any) -> int:
     """A time limit in seconds as milliseconds, at least one; None is 0, no limit."""
     if value is None:
         return 0
+    if isinstance(value, str) or not hasattr(type(value), "__float__"):
+        raise _native.GarTypeError(f"{what} is a number of seconds, or None, got {shown(value)}")
     if not isinstance(value, float):
         value = integer(what, value)
     if not value >= 0:  # NaN neither
@@ -107,6 +114,13 @@ def path(what: str, value: Any) -> str:
         raise _native.GarTypeError(f"{what} must be a path of text, got {shown(found)}")
     if not found:
         raise _native.GarValueError(f"{what} is empty")
+    if not found.isascii():
+        try:
+            found.encode()
+        except UnicodeEncodeError:
+            raise _native.GarValueError(
+                f"{what} is not valid UTF-8: {shown(found)}; rename it, or reach it by a link with another name"
+            ) from None
     expanded: str = foreign(os.path.expanduser, found)
     return expanded
 

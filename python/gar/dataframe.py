@@ -49,6 +49,12 @@ class DataFrame:
 
     # ---- columns
 
+    def __reduce__(self) -> Any:
+        raise _native.GarTypeError(
+            "a DataFrame cannot be pickled: it is a plan over files and memory of this process; send its rows, with "
+            "to_arrow() or to_pydict(), or write them to a file"
+        )
+
     @property
     def column_names(self) -> list[str]:
         """Names of the columns, in order."""
@@ -158,6 +164,10 @@ class DataFrame:
     ) -> DataFrame:
         """The rows in order. Null counts as the greatest value unless nulls_first says where nulls go."""
         keys = self._columns([by])
+        if isinstance(desc, str):
+            raise _native.GarTypeError(
+                f"sort takes the columns as one list, as sort([{by!r}, {desc!r}]); desc is True, False or a list of them"
+            )
         first = None if nulls_first is None else _flags("nulls_first", nulls_first, len(keys))
         return DataFrame._of(self._frame.sort(keys, _flags("desc", desc, len(keys)), first))
 
@@ -345,7 +355,7 @@ class DataFrame:
             columns = [_native.column(name) for name in frame.column_names]
             if is_all:
                 number = _native.over(
-                    _native.call("row_number"), columns, [], 0, 0, 0, 0, 0, 3, 0, None, None, 0
+                    _native.call("row_number"), columns, [], 0, 0, 0, 0, 0, 3, 0, None, None, 0, 0
                 )
                 columns = [*columns, number.alias(free)]
             sides.append(frame._frame.select([*columns, _native.literal(is_ours).alias(f"{free}#")]))

@@ -90,6 +90,11 @@ class Expression(ExpressionMethods):  # type: ignore[misc, unused-ignore]
 
         return apply(self, func, return_dtype)
 
+    def __reduce__(self) -> Any:
+        raise _native.GarTypeError(
+            "an expression cannot be pickled; send the names and values that it is made of, or SQL text for gar.sql_expr"
+        )
+
     def over(self, window: Window) -> Expression:
         """This expression with every aggregate and window function in it computed over the window, for select and with_column."""
         if not hasattr(window, "_over"):

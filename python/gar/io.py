@@ -131,6 +131,10 @@ class IOConfig(_Settings):
 
 
 def _paths(path: Any) -> list[str]:
+    if path is None or isinstance(path, (int, float)):
+        raise _native.GarTypeError(
+            f"path must be a str, a path object, or a list of them, got {_checks.shown(path)}"
+        )
     items = [path] if isinstance(path, (str, bytes, os.PathLike)) else _checks.items("path", path)
     found = []
     for item in items:

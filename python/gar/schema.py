@@ -123,6 +123,9 @@ class Schema:
     def __hash__(self) -> int:
         return hash(tuple(self))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Schema, (list(self),))
+
     def __repr__(self) -> str:
         width = max((len(name) for name in self._fields), default=0)
         lines = [f"{_escape(f.name):<{width}}  {f.dtype}" for f in self._fields.values()]

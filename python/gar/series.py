@@ -106,6 +106,9 @@ class Series:
     def null_count(self) -> int:
         return self._array.null_count()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_unpickled, (self.to_pylist(), self._name, str(self.datatype())))
+
     def to_pylist(self) -> list[Any]:
         return self._array.to_list()
 
@@ -405,3 +408,7 @@ def _with_nat(numpy: Any, values: Any, valid: Any) -> Any:
 def _empty(frame: Any) -> Any:
     """A column without rows of a one-column frame's type."""
     return _native.empty_column(frame)
+
+
+def _unpickled(values: list[Any], name: str, dtype: str) -> Series:
+    return Series.from_pylist(values, name, DataType(dtype))

@@ -40,14 +40,15 @@ static void join_moments(struct moments *to, const struct moments *from)
     to->count = count;
 }
 
-/* One step of up to 1,024 values in two passes. */
+/* One step of up to 1,024 values in two passes. The mean is counted from the first value, so that equal values have exactly
+ * theirs, and no variance. */
 static struct moments step_moments(const double *values, int64_t count)
 {
     double sum = 0;
     for (int64_t i = 0; i < count; i++) {
-        sum += values[i];
+        sum += values[i] - values[0];
     }
-    struct moments m = {(double)count, sum / (double)count, 0};
+    struct moments m = {(double)count, values[0] + sum / (double)count, 0};
     for (int64_t i = 0; i < count; i++) {
         const double delta = values[i] - m.mean;
         m.squares += delta * delta;

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -89,6 +90,11 @@ enum gar_status gar_file_open_nameless(const char *folder, int *out_fd, struct g
     }
     *out_fd = fd;
     return GAR_OK;
+}
+
+bool gar_file_hold(int fd)
+{
+    return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
 int64_t gar_folder_free_bytes(const char *folder)

@@ -72,6 +72,9 @@ GAR_MUST_USE enum gar_status gar_file_stat(const char *path, struct gar_file_inf
 GAR_MUST_USE enum gar_status gar_file_rename(const char *from, const char *to,
                                              struct gar_error *err);
 GAR_MUST_USE enum gar_status gar_file_unlink(const char *path, struct gar_error *err);
+/* Hold the file against others who ask the same way, until the descriptor is closed or the process ends. False: another holds
+ * it. Advice to those who ask; where the file system has no locks: true. Never blocks. */
+bool gar_file_hold(int fd);
 /* Bytes that an unprivileged process may still write into the folder; -1: not known. */
 int64_t gar_folder_free_bytes(const char *folder);
 /* Hints to the kernel; never fail. */

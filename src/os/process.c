@@ -152,6 +152,11 @@ int64_t gar_process_self(void)
     return getpid();
 }
 
+bool gar_process_may_live(int64_t pid)
+{
+    return pid > 0 && pid <= INT32_MAX && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
+}
+
 /* Text of a small file, cut; empty when it cannot be read. */
 static void read_small(const char *path, char *out, size_t out_bytes)
 {

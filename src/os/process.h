@@ -43,6 +43,8 @@ void gar_process_close(struct gar_process *process);
 /* Die with the thread that started this process; false when that has gone already. parent: its process's number. */
 bool gar_process_follow_parent(int64_t parent);
 int64_t gar_process_self(void);
+/* May there be a process of this number? */
+bool gar_process_may_live(int64_t pid);
 /* How often the kernel has killed for lack of memory in our cgroup; -1 unknown. Reads a file. */
 int64_t gar_process_oom_kills(void);
 /* Resident bytes that the process has alone, without what it shares; -1 unknown. Reads a file. */

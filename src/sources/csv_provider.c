@@ -324,9 +324,9 @@ static enum gar_status set_schema(struct csv_provider *provider,
 {
     provider->field_count = inference->count > 0 ? inference->count : options->schema_count;
     if (provider->field_count == 0) {
-        return gar_error_set(
-            err, GAR_ERR_FORMAT,
-            "'%s' is empty, so it names no columns; give schema=", csv_provider_path(provider, 0));
+        return gar_error_set(err, GAR_ERR_FORMAT,
+                             "'%s' is empty, so it names no columns; give a schema that does",
+                             csv_provider_path(provider, 0));
     }
     struct gar_field *fields = gar_calloc(provider->field_count + 1, (int64_t)sizeof *fields);
     provider->inferred = gar_calloc(provider->field_count, (int64_t)sizeof *provider->inferred);

@@ -126,7 +126,7 @@ static enum gar_status map_header(const struct csv_scan *scan, const struct gar_
         return gar_error_set(
             err, GAR_ERR_TYPE,
             "'%s' has %lld columns where '%s' has %lld; files that are read together need the same "
-            "columns (allow_variable_columns=True fills missing ones with null)",
+            "columns (with allow_variable_columns missing ones are filled with null)",
             scan->path, (long long)header->count, first, (long long)provider->field_count);
     }
     for (int64_t i = 0; i < provider->field_count; i++) {
@@ -137,7 +137,7 @@ static enum gar_status map_header(const struct csv_scan *scan, const struct gar_
                 err, GAR_ERR_TYPE,
                 "'%s' has no column '%s', which '%s' has; files that are read together need the "
                 "same "
-                "columns (allow_variable_columns=True fills missing ones with null)",
+                "columns (with allow_variable_columns missing ones are filled with null)",
                 scan->path, name, first);
         }
     }

@@ -328,7 +328,7 @@ static void test_schema(void **state)
     reading.paths[0] = "empty.csv";
     check(&reading, "column_2:binary | ");
     reading.options = default_options();
-    check(&reading, "'empty.csv' is empty, so it names no columns; give schema=");
+    check(&reading, "'empty.csv' is empty, so it names no columns; give a schema that does");
     put_text("header.csv", "a,b");
     reading.paths[0] = "header.csv";
     check(&reading, "a:string b:string | ");
@@ -361,8 +361,7 @@ static void test_late_values(void **state)
     char right[256];
     (void)snprintf(right, sizeof right,
                    "a.csv, line %lld, column 'n': '1.5' is no int64, the type inferred from the "
-                   "first rows; give the right "
-                   "one, for example schema={'n': 'string'}",
+                   "first rows; give the column the right one in the schema, for example string",
                    (long long)lines + 1);
     check(&reading, right);
 }

@@ -229,7 +229,7 @@ static enum gar_status match_column(const struct gar_parquet_inputs *inputs,
         return is_given ? GAR_OK
                         : gar_error_set(err, GAR_ERR_TYPE,
                                         "%s: has no column '%s', which the first file (%s) has; "
-                                        "give schema= to read it as nulls",
+                                        "give a schema to read it as nulls",
                                         input->path, wanted->name, inputs->items[0].path);
     }
     const bool is_text_as_binary =
@@ -242,7 +242,7 @@ static enum gar_status match_column(const struct gar_parquet_inputs *inputs,
         char a[64];
         char b[64];
         return gar_error_set(err, GAR_ERR_TYPE,
-                             "%s: column '%s' is %s, but %s in the first file (%s); give schema= "
+                             "%s: column '%s' is %s, but %s in the first file (%s); give a schema "
                              "to read both as one type",
                              input->path, wanted->name,
                              gar_type_text(have->fields[column].type, a, sizeof a),

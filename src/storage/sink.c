@@ -84,6 +84,7 @@ static enum gar_status fill_sink(struct gar_sink *sink, const char *path, struct
         return gar_error_set_errno(err, EISDIR, "cannot write the file '%s'", path);
     }
     GAR_TRY(make_folder(sink, err));
+    gar_staged_clean(sink->folder);
     return gar_staged_open(sink->folder, name, &sink->staged, &sink->fd, err);
 }
 

@@ -14,8 +14,11 @@
 #include "base/strbuf.h"
 #include "os/clock.h"
 #include "os/file.h"
+#include "os/process.h"
 
-#define TRIES 16
+#define TRIES         16
+#define RANDOM_DIGITS 16
+#define ORPHAN_AGE_NS (60 * GAR_NS_PER_S)
 /* File systems take names of 255 bytes; leave room for what is added. */
 #define NAME_BYTES_MAX 200
 
@@ -51,6 +54,7 @@ enum gar_status gar_staged_open(const char *folder, const char *name, char **out
         struct gar_error failure = GAR_ERROR_INIT;
         const enum gar_status status = gar_file_open(text, GAR_FILE_CREATE_NEW, out_fd, &failure);
         if (status >= 0) {
+            (void)gar_file_hold(*out_fd); /* tells gar_staged_clean that it is in use */
             *out_path = text;
             return GAR_OK;
         }
@@ -63,6 +67,62 @@ enum gar_status gar_staged_open(const char *folder, const char *name, char **out
         }
     }
     return gar_error_set(err, GAR_ERR_IO, "no free temporary name in '%s'", folder);
+}
+
+/* ".<name>.<pid>.<16 digits>.tmp" of a process that is gone? */
+static bool is_orphan_name(const char *name)
+{
+    static const char tail[] = ".tmp";
+    const int64_t bytes = (int64_t)strlen(name);
+    const int64_t random = bytes - (int64_t)(sizeof tail - 1) - RANDOM_DIGITS;
+    if (name[0] != '.' || random < 4 || strcmp(name + bytes - (sizeof tail - 1), tail) != 0 ||
+        name[random - 1] != '.' ||
+        strspn(name + random, "0123456789abcdef") != (size_t)RANDOM_DIGITS) {
+        return false;
+    }
+    int64_t digits = random - 1;
+    while (digits > 1 && name[digits - 1] >= '0' && name[digits - 1] <= '9') {
+        digits--;
+    }
+    const long long pid = strtoll(name + digits, NULL, 10);
+    return digits < random - 1 && name[digits - 1] == '.' && pid > 0 && !gar_process_may_live(pid);
+}
+
+static void remove_orphan(const char *path)
+{
+    int fd = -1;
+    struct gar_file_info info = {.kind = GAR_FILE_OTHER};
+    if (gar_file_open(path, GAR_FILE_READ, &fd, NULL) < 0) {
+        return;
+    }
+    const bool is_old = gar_file_stat_fd(fd, path, &info, NULL) >= 0 &&
+                        info.kind == GAR_FILE_REGULAR &&
+                        gar_clock_wall_ns() - info.modified_ns > ORPHAN_AGE_NS;
+    if (is_old && gar_file_hold(fd)) {
+        const enum gar_status removed = gar_file_unlink(path, NULL);
+        (void)removed;
+    }
+    const enum gar_status closed = gar_file_close(fd, path, NULL);
+    (void)closed;
+}
+
+void gar_staged_clean(const char *folder)
+{
+    struct gar_dir_list list = {0};
+    const char *where = folder[0] != '\0' ? folder : ".";
+    if (gar_dir_read(where, &list, NULL) >= 0) {
+        for (int64_t i = 0; i < list.count; i++) {
+            struct gar_strbuf path = {0};
+            if (is_orphan_name(list.entries[i].name)) {
+                gar_strbuf_printf(&path, "%s/%s", where, list.entries[i].name);
+                if (!path.failed) {
+                    remove_orphan(gar_strbuf_text(&path));
+                }
+            }
+            gar_strbuf_destroy(&path);
+        }
+    }
+    gar_dir_list_destroy(&list);
 }
 
 enum gar_status gar_temporary_open(const char *name, char **out_path, int *out_fd,

@@ -214,6 +214,10 @@ def test_gzip_and_delimiter(tmp_path):
         (["head", PEOPLE, "--where", "name >"], ["name >"]),
         (["head", PEOPLE, "--where", "name > 1"], ["string", "int64"]),
         (["head", PEOPLE, "--select", "cast(name as int64)"], ["Lovelace"]),
+        (
+            ["convert", PEOPLE, "/nonexistent/folder/out.csv"],
+            ["the folder '/nonexistent/folder' is not there"],
+        ),
     ],
 )
 def test_errors_go_to_stderr_with_status_1(arguments, words):
@@ -248,6 +252,9 @@ def test_errors_go_to_stderr_with_status_1(arguments, words):
         ["head", PEOPLE, "--delimiter", "ä"],
         ["head", PEOPLE, "--no-header=yes"],
         ["head", PEOPLE, "--select"],
+        ["head", PEOPLE, "--select", ""],
+        ["count", PEOPLE, "--where", "  "],
+        ["count", "-", "-"],
         ["head", PEOPLE, "--input-format", "xlsx"],
         ["head", "data.parquet", "--delimiter", ";"],
         ["head", PEOPLE, "--input-format", "parquet", "--no-header"],

@@ -173,3 +173,10 @@ def test_refusals():
         frame.agg(col("a").string_agg(","))
     with pytest.raises(gar.GarError, match="literal"):
         frame.agg(col("s").string_agg(col("s")))
+
+
+@pytest.mark.parametrize("value", [0.1, 1e300, -1.0 / 3.0])
+def test_equal_values_do_not_vary(value):
+    frame = gar.range(5000).select((col("id") % 3).alias("g"), (col("id") * 0 + value).alias("x"))
+    for made in (frame.agg(col("x").var()), frame.groupby("g").agg(col("x").stddev()).select("x").distinct()):
+        assert made.to_pydict() == {"x": [0.0]}

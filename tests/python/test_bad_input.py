@@ -4,10 +4,16 @@
 The census of conftest.py looks for leaks after each of these.
 """
 
+import fcntl
 import gzip
 import io
+import os
+import pickle
 import random
 import resource
+import subprocess
+import sys
+import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -260,3 +266,54 @@ def test_source_file_that_shrinks_between_plan_and_run(tmp_path):
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 3])
     fails(lambda: frame.collect(), [], "shrinks.parquet")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: gar.read_parquet(None), "path must be a str, a path object, or a list of them, got None"),
+        (lambda: gar.read_csv(7), "path must be a str, a path object, or a list of them, got 7"),
+        (lambda: gar.range(3).sort("id", "id"), "sort takes the columns as one list, as sort(['id', 'id'])"),
+        (lambda: gar.range(3).collect(timeout="1"), "timeout is a number of seconds, or None, got '1'"),
+        (lambda: gar.read_csv("/tmp/\udcff.csv"), "is not valid UTF-8"),
+        (lambda: gar.range(3).write_csv("/tmp/\udcff"), "is not valid UTF-8"),
+    ],
+)
+def test_slips_are_named(call, message):
+    fails(call, [], message)
+
+
+def test_what_can_be_pickled():
+    schema = gar.from_pydict({"a": [1], "s": ["x"]}).schema()
+    assert pickle.loads(pickle.dumps(schema)) == schema
+    assert pickle.loads(pickle.dumps(schema["a"])) == schema["a"]
+    series = gar.Series.from_pylist([1, None, 3], "n", gar.DataType.int32())
+    back = pickle.loads(pickle.dumps(series))
+    assert (back.name(), back.to_pylist(), back.datatype()) == ("n", [1, None, 3], gar.DataType.int32())
+    fails(lambda: pickle.dumps(gar.range(3)), [TypeError], "a DataFrame cannot be pickled")
+    fails(lambda: pickle.dumps(col("a") + 1), [TypeError], "an expression cannot be pickled")
+
+
+def test_leftovers_of_killed_writers_go(tmp_path):
+    gone = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True
+    )
+    pid = gone.stdout.strip()
+    old = time.time() - 3600
+    names = {
+        "stale": f".out.csv.{pid}.0123456789abcdef.tmp",
+        "recent": f".out.csv.{pid}.0123456789abcde0.tmp",
+        "ours": f".out.csv.{os.getpid()}.0123456789abcdef.tmp",
+        "another name": f".out.csv.{pid}.0123456789abcdeg.tmp",
+        "held": f".out.csv.{pid}.0123456789abcde1.tmp",
+    }
+    for name in names.values():
+        (tmp_path / name).write_text("x")
+        if name != names["recent"]:
+            os.utime(tmp_path / name, (old, old))
+    with open(tmp_path / names["held"]) as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        gar.range(3).write_csv(str(tmp_path / "out.csv"), single_file=True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(
+        ["out.csv", *(name for what, name in names.items() if what != "stale")]
+    )

@@ -192,8 +192,8 @@ static enum gar_status report_ragged(const struct gar_csv_parser *parser,
 {
     return gar_error_set(err, GAR_ERR_FORMAT,
                          "%s, line %lld: %lld field%s where %lld are expected; "
-                         "allow_variable_columns=True fills short "
-                         "rows with null and drops extra fields",
+                         "with allow_variable_columns short "
+                         "rows are filled with null and extra fields dropped",
                          parser->path, (long long)line_at(parser, block, offset), (long long)fields,
                          fields == 1 ? "" : "s", (long long)parser->field_count);
 }
@@ -219,11 +219,11 @@ static enum gar_status report_value(const struct gar_csv_parser *parser,
         if (parser->columns[column].inferred) {
             return gar_error_set(err, GAR_ERR_CAST,
                                  "%s, line %lld, column '%s': '%s' %s %s, the type inferred from "
-                                 "the first rows; give "
-                                 "the right one, for example schema={'%s': 'string'}",
+                                 "the first rows; give the column the right one in the schema, "
+                                 "for example string",
                                  path, line, name, value,
                                  problem == CSV_OUT_OF_RANGE ? "is out of the range of" : "is no",
-                                 type, name);
+                                 type);
         }
         return gar_error_set(
             err, GAR_ERR_CAST, "%s, line %lld, column '%s': '%s' %s %s", path, line, name, value,

@@ -24,8 +24,8 @@ static enum gar_status fail_short(const struct gar_parquet_reader *reader, struc
 static enum gar_status fail_utf8(const struct gar_parquet_reader *reader, struct gar_error *err)
 {
     return gar_parquet_page_fail(reader, err,
-                                 "the page has a text that is not valid UTF-8; give schema= with "
-                                 "type binary to read its bytes");
+                                 "the page has a text that is not valid UTF-8; to read its bytes, "
+                                 "give the column the type binary in the schema");
 }
 
 enum gar_status gar_parquet_text_add(struct gar_parquet_reader *reader, struct gar_buffer *buffer,
