@@ -108,6 +108,28 @@ static enum gar_status call_repeat(void *context, struct gar_user_call *call, st
     return GAR_OK;
 }
 
+enum { GROUP_ROWS = 700, GROUPS = 9 };
+
+/* Numbers of groups -> themselves; what comes must be whole groups that go on where the last call ended. */
+static enum gar_status call_groups(void *context, struct gar_user_call *call, struct gar_error *err)
+{
+    struct seen *seen = context;
+    (void)err;
+    const int64_t *in = first_argument(call);
+    int64_t *values = malloc((size_t)call->rows * sizeof *values);
+    for (int64_t i = 0; i < call->rows; i++) {
+        seen->odd_calls += in[i] != (seen->rows + i) / GROUP_ROWS;
+        values[i] = in[i];
+    }
+    seen->odd_calls += call->rows % GROUP_ROWS != 0;
+    seen->rows += call->rows;
+    seen->calls++;
+    give_values(&call->result, values, call->rows);
+    call->result_schema =
+        (struct ArrowSchema){.format = "l", .name = "", .flags = 2, .release = free_schema};
+    return GAR_OK;
+}
+
 static enum gar_status open_state(void *context, int64_t query, void **out_state,
                                   struct gar_error *err)
 {
@@ -324,6 +346,50 @@ static void test_dropped_results(void **state)
     gar_frame_release(few);
 }
 
+/* select f(id // 700) from range(6300) */
+static enum gar_status groups_frame(const struct gar_user_function *function, const char *argument,
+                                    struct gar_frame **out, struct gar_error *err)
+{
+    struct gar_session *session = NULL;
+    struct gar_frame *range = NULL;
+    struct gar_expr *arg = NULL;
+    struct gar_expr *call = NULL;
+    assert_int_equal(gar_session_default(&session, NULL), GAR_OK);
+    assert_int_equal(gar_frame_range(session, 0, GROUPS * GROUP_ROWS, 1, &range, NULL), GAR_OK);
+    assert_int_equal(gar_expr_parse(argument, (int64_t)strlen(argument), range, &arg, NULL),
+                     GAR_OK);
+    assert_int_equal(gar_expr_user_function(function, &arg, 1, &call, NULL), GAR_OK);
+    const enum gar_status status = gar_frame_select(range, &call, 1, out, err);
+    gar_expr_release(call);
+    gar_expr_release(arg);
+    gar_frame_release(range);
+    return status;
+}
+
+static void test_groups(void **state)
+{
+    (void)state;
+    struct seen seen = {.fail_row = -1};
+    struct gar_user_function function = ten(&seen);
+    struct gar_frame *frame = NULL;
+    struct gar_frame *rows = NULL;
+    struct gar_error err;
+    function.call = call_groups;
+    function.is_grouped = true;
+    function.max_calls = 1;
+    assert_int_equal(groups_frame(&function, "id // 700", &frame, &err), GAR_OK);
+    assert_int_equal(gar_frame_collect(frame, NULL, &rows, &err), GAR_OK);
+    assert_int_equal(gar_frame_known_rows(rows), GROUPS * GROUP_ROWS);
+    assert_int_equal(seen.rows, GROUPS * GROUP_ROWS);
+    assert_int_equal(seen.odd_calls, 0);
+    assert_true(seen.calls > 1 && seen.calls <= GROUPS);
+    gar_frame_release(rows);
+    gar_frame_release(frame);
+    assert_int_equal(groups_frame(&function, "id / 2.0", &frame, &err), GAR_ERR_TYPE);
+    function.batch_rows = 10;
+    assert_int_equal(groups_frame(&function, "id", &frame, &err), GAR_ERR_VALUE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +398,7 @@ int main(void)
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_wrong_functions),
         cmocka_unit_test(test_expansion),
+        cmocka_unit_test(test_groups),
         cmocka_unit_test(test_dropped_results),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
