@@ -52,6 +52,12 @@ struct gar_source_vtable {
     void (*unit_free)(struct gar_source *source, struct gar_source_unit *unit); /* any */
     /* role: stop reading ahead; units that come anyway are dropped. May be NULL. */
     void (*stop)(struct gar_source *source);
+    /* role: next gave GAR_EOF, of branch `at` of the pipeline. More branches may be put behind it
+     * (gar_pipeline_insert). May be NULL. */
+    enum gar_status (*follow)(struct gar_source *source, struct gar_pipeline *pipeline, int64_t at,
+                              struct gar_error *err);
+    /* role: its branch is through; what it holds may go. May be NULL. */
+    void (*release)(struct gar_source *source);
     /* Of a source that reads its units; else both are NULL. park, role: nothing of the source is at work; drop what can
      * be read again, of the unit (NULL: of what waits inside the source). True: the unit has to be reloaded. reload, IO
      * pool: read a parked unit again, so that decode goes on where it was. */
@@ -86,6 +92,12 @@ struct gar_transform_vtable {
                                struct gar_error *err);
     void (*resume)(struct gar_transform *transform, void *worker, void *saved);
     void (*drop)(struct gar_transform *transform, void *saved); /* any */
+    /* role: the source of the last branch that it stands in, `at`, where it is transform `t`, has come to its end. More
+     * branches may be put behind it. May be NULL. */
+    enum gar_status (*follow)(struct gar_transform *transform, struct gar_pipeline *pipeline,
+                              int64_t at, int64_t t, struct gar_error *err);
+    /* role: all branches that it stands in are through; what it holds may go. May be NULL. */
+    void (*release)(struct gar_transform *transform);
     void (*explain)(const struct gar_transform *transform, struct gar_strbuf *out);
     void (*free)(struct gar_transform *transform);
 };
@@ -183,6 +195,8 @@ struct gar_pipeline {
     /* role */
     enum gar_pipeline_state state;
     int64_t branch;        /* that gives units now */
+    int64_t released;      /* branches that are through, and have given back what they held */
+    int64_t branch_capacity;
     bool is_branch_begun;  /* it has given one */
     int64_t seq_next;      /* number of the next unit */
     int64_t seq_head;      /* oldest unit not delivered */
@@ -387,6 +401,18 @@ void gar_watchdog_stop(struct gar_query *query) GAR_REQUIRES(gar_query_role);
 void gar_query_free_idle_jobs(struct gar_query *query);
 /* Frees what it holds but its unit. */
 void gar_job_free(struct gar_job *job);
+
+/* A pipeline into the sink, which is none of those to run yet. branches lie in the query's arena. */
+GAR_MUST_USE enum gar_status gar_pipeline_new(struct gar_query *query, struct gar_branch *branches,
+                                              int64_t count, struct gar_sink *sink,
+                                              struct gar_pipeline **out, struct gar_error *err);
+/* role: one more branch of a running pipeline, behind branch `after`: from follow only. Of `branch` source, transforms, op
+ * and before are read. */
+GAR_MUST_USE enum gar_status gar_pipeline_insert(struct gar_pipeline *pipeline, int64_t after,
+                                                 const struct gar_branch *branch,
+                                                 struct gar_error *err);
+/* role: branches before `end` are through: sources and transforms that no later one has give back what they hold. */
+void gar_pipeline_release(struct gar_pipeline *pipeline, int64_t end);
 
 /* compute: the morsel of a job, until its unit ends, its outputs are many, or something stops it.
  * */

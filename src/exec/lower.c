@@ -82,21 +82,12 @@ static enum gar_status add_transform(struct gar_query *query, struct chain *chai
 static enum gar_status end_chain(struct gar_query *query, const struct chain *chain,
                                  struct gar_sink *sink, struct gar_error *err)
 {
-    struct gar_pipeline *pipeline =
-        (struct gar_pipeline *)gar_arena_calloc(&query->arena, 1, (int64_t)sizeof *pipeline);
-    if (pipeline == NULL) {
-        return gar_error_nomem(err, (int64_t)sizeof *pipeline);
-    }
-    pipeline->query = query;
-    pipeline->branches = chain->branches;
-    pipeline->branch_count = chain->count;
-    pipeline->sink = sink;
+    struct gar_pipeline *pipeline = NULL;
+    GAR_TRY(gar_pipeline_new(query, chain->branches, chain->count, sink, &pipeline, err));
     pipeline->range = chain->range;
     pipeline->is_ordered = query->is_ordered || chain->is_sorted;
     *query->tail = pipeline;
     query->tail = &pipeline->next;
-    *query->all_tail = pipeline;
-    query->all_tail = &pipeline->all_next;
     return GAR_OK;
 }
 

@@ -56,6 +56,90 @@ void gar_pipeline_free_workers(struct gar_pipeline *pipeline, int32_t workers)
     }
 }
 
+/* ---- branches that come while it runs ---- */
+
+enum gar_status gar_pipeline_new(struct gar_query *query, struct gar_branch *branches,
+                                 int64_t count, struct gar_sink *sink, struct gar_pipeline **out,
+                                 struct gar_error *err)
+{
+    struct gar_pipeline *pipeline =
+        (struct gar_pipeline *)gar_arena_calloc(&query->arena, 1, (int64_t)sizeof *pipeline);
+    if (pipeline == NULL) {
+        return gar_error_nomem(err, (int64_t)sizeof *pipeline);
+    }
+    pipeline->query = query;
+    pipeline->branches = branches;
+    pipeline->branch_count = pipeline->branch_capacity = count;
+    pipeline->sink = sink;
+    pipeline->range = (struct gar_row_range){.skip = 0, .take = -1};
+    *query->all_tail = pipeline;
+    query->all_tail = &pipeline->all_next;
+    *out = pipeline;
+    return GAR_OK;
+}
+
+/* Jobs point at their branches: none of those up to `after` moves but into a new array, and the old one stays as it is. */
+enum gar_status gar_pipeline_insert(struct gar_pipeline *pipeline, int64_t after,
+                                    const struct gar_branch *branch, struct gar_error *err)
+{
+    struct gar_query *query = pipeline->query;
+    const int64_t count = pipeline->branch_count;
+    void **states = (void **)gar_calloc(branch->transform_count * query->workers,
+                                        (int64_t)sizeof *states);
+    if (states == NULL) {
+        return gar_error_nomem(err, branch->transform_count * query->workers * 8);
+    }
+    if (count == pipeline->branch_capacity) {
+        const int64_t capacity = gar_max_i64(2 * count, 4);
+        struct gar_branch *more =
+            (struct gar_branch *)gar_arena_calloc(&query->arena, capacity, (int64_t)sizeof *more);
+        if (more == NULL) {
+            gar_free(states);
+            return gar_error_nomem(err, capacity * (int64_t)sizeof *more);
+        }
+        memcpy(more, pipeline->branches, (size_t)count * sizeof *more);
+        pipeline->branches = more;
+        pipeline->branch_capacity = capacity;
+    }
+    struct gar_branch *place = &pipeline->branches[after + 1];
+    memmove(place + 1, place, (size_t)(count - after - 1) * sizeof *place);
+    *place = *branch;
+    place->waits = true;
+    place->worker_states = states;
+    pipeline->branch_count++;
+    return GAR_OK;
+}
+
+static bool has_transform(const struct gar_pipeline *pipeline, int64_t first,
+                          const struct gar_transform *transform)
+{
+    for (int64_t b = first; b < pipeline->branch_count; b++) {
+        for (int64_t t = 0; t < pipeline->branches[b].transform_count; t++) {
+            if (pipeline->branches[b].transforms[t] == transform) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+void gar_pipeline_release(struct gar_pipeline *pipeline, int64_t end)
+{
+    for (; pipeline->released < end; pipeline->released++) {
+        const struct gar_branch *branch = &pipeline->branches[pipeline->released];
+        if (branch->source->vtable->release != NULL) {
+            branch->source->vtable->release(branch->source);
+        }
+        for (int64_t t = 0; t < branch->transform_count; t++) {
+            struct gar_transform *transform = branch->transforms[t];
+            if (transform->vtable->release != NULL &&
+                !has_transform(pipeline, pipeline->released + 1, transform)) {
+                transform->vtable->release(transform);
+            }
+        }
+    }
+}
+
 /* The worker's state of transform t, made at first use. */
 static enum gar_status need_state(struct gar_job *job, int32_t worker, int64_t t, void **out,
                                   struct gar_error *err)

@@ -575,6 +575,38 @@ static void begin_before(struct gar_pipeline *p, struct gar_branch *branch)
     branch->before = NULL;
 }
 
+/* Is it in a branch behind this one? */
+static bool comes_again(const struct gar_pipeline *p, const struct gar_transform *transform)
+{
+    for (int64_t b = p->branch + 1; b < p->branch_count; b++) {
+        for (int64_t t = 0; t < p->branches[b].transform_count; t++) {
+            if (p->branches[b].transforms[t] == transform) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The branch's source is at its end: its source and transforms may have more for the pipeline. */
+static enum gar_status end_branch(struct gar_pipeline *p, struct gar_error *err)
+    GAR_REQUIRES(gar_query_role)
+{
+    const struct gar_branch branch = p->branches[p->branch];
+    if (branch.source->vtable->follow != NULL) {
+        GAR_TRY(branch.source->vtable->follow(branch.source, p, p->branch, err));
+    }
+    for (int64_t t = 0; t < branch.transform_count; t++) {
+        struct gar_transform *transform = branch.transforms[t];
+        if (transform->vtable->follow != NULL && !comes_again(p, transform)) {
+            GAR_TRY(transform->vtable->follow(transform, p, p->branch, t, err));
+        }
+    }
+    p->branch++;
+    p->is_branch_begun = false;
+    return GAR_OK;
+}
+
 static enum gar_status dispatch(struct gar_pipeline *p, struct gar_error *err)
     GAR_REQUIRES(gar_query_role)
 {
@@ -583,6 +615,7 @@ static enum gar_status dispatch(struct gar_pipeline *p, struct gar_error *err)
         struct gar_source_unit unit = {0};
         if (branch->before != NULL) {
             if (p->in_flight == 0 && p->held_units == 0) {
+                gar_pipeline_release(p, p->branch);
                 begin_before(p, branch);
             }
             return GAR_PENDING;
@@ -598,8 +631,7 @@ static enum gar_status dispatch(struct gar_pipeline *p, struct gar_error *err)
         const enum gar_status status =
             branch->source->vtable->next(branch->source, p->query, &unit, err);
         if (status == GAR_EOF) {
-            p->branch++;
-            p->is_branch_begun = false;
+            GAR_TRY(end_branch(p, err));
             continue;
         }
         if (status != GAR_OK) {
@@ -790,6 +822,7 @@ static enum gar_status advance_pipeline(struct gar_pipeline *p, struct gar_error
         if (!is_all_given || p->in_flight > 0 || p->held_units > 0) {
             return GAR_PENDING;
         }
+        gar_pipeline_release(p, p->branch_count);
         p->state = GAR_PIPELINE_FINALIZING;
     }
     return p->state == GAR_PIPELINE_FINALIZING ? finalize(p, err) : GAR_OK;
