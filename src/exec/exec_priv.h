@@ -194,8 +194,8 @@ struct gar_pipeline {
 
     /* role */
     enum gar_pipeline_state state;
-    int64_t branch;        /* that gives units now */
-    int64_t released;      /* branches that are through, and have given back what they held */
+    int64_t branch;   /* that gives units now */
+    int64_t released; /* branches that are through, and have given back what they held */
     int64_t branch_capacity;
     bool is_branch_begun;  /* it has given one */
     int64_t seq_next;      /* number of the next unit */
@@ -406,6 +406,12 @@ void gar_job_free(struct gar_job *job);
 GAR_MUST_USE enum gar_status gar_pipeline_new(struct gar_query *query, struct gar_branch *branches,
                                               int64_t count, struct gar_sink *sink,
                                               struct gar_pipeline **out, struct gar_error *err);
+/* role: a pipeline from the source to the sink that may be put before a branch of `pipeline`. */
+GAR_MUST_USE enum gar_status gar_pipeline_new_before(struct gar_pipeline *pipeline,
+                                                     struct gar_source *source,
+                                                     struct gar_sink *sink,
+                                                     struct gar_pipeline **out,
+                                                     struct gar_error *err);
 /* role: one more branch of a running pipeline, behind branch `after`: from follow only. Of `branch` source, transforms, op
  * and before are read. */
 GAR_MUST_USE enum gar_status gar_pipeline_insert(struct gar_pipeline *pipeline, int64_t after,

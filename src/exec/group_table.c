@@ -21,7 +21,7 @@ enum {
     PARTITION_BITS_MIN = 3,
 };
 
-#define NO_GROUP UINT32_MAX
+#define NO_GROUP GAR_NO_GROUP
 
 /* What is known of the dictionary that a key column had last. */
 struct code_map {
@@ -37,6 +37,7 @@ struct gar_group_table {
     const struct gar_key_layout *layout; /* borrowed */
     struct gar_memory *memory;           /* borrowed */
     bool is_word;                        /* one key column of one word */
+    bool is_frozen;                      /* no group is added */
     struct gar_word_index words;         /* is_word: everything */
     struct gar_row_pages pages;          /* else: key row of each group */
     struct gar_buffer *slots;            /* owned; uint64_t: hash << 32 | group + 1 */
@@ -89,6 +90,11 @@ void gar_group_table_free(struct gar_group_table *table)
     gar_free(table);
 }
 
+void gar_group_table_freeze(struct gar_group_table *table, bool is_frozen)
+{
+    table->is_frozen = is_frozen;
+}
+
 int64_t gar_group_table_count(const struct gar_group_table *table)
 {
     return table->is_word ? table->words.count : table->pages.count;
@@ -121,7 +127,7 @@ static enum gar_status refill_rows(const struct gar_group_table *table, uint64_t
 /* Room for `more` rows at a load of at most 2/3. */
 static enum gar_status make_room(struct gar_group_table *table, int64_t more, struct gar_error *err)
 {
-    const int64_t want = table->pages.count + more;
+    const int64_t want = table->pages.count + (table->is_frozen ? 0 : more);
     if (want >= (int64_t)UINT32_MAX) {
         return gar_error_set(err, GAR_ERR_UNSUPPORTED, "more than 4294967294 groups in one task");
     }
@@ -161,6 +167,10 @@ static enum gar_status find_row(struct gar_group_table *table, const uint64_t *r
             return GAR_OK;
         }
         at = (at + 1) & (uint64_t)table->slot_mask;
+    }
+    if (table->is_frozen) {
+        *out = NO_GROUP;
+        return GAR_OK;
     }
     GAR_TRY(gar_row_pages_append(&table->pages, row, err));
     *out = (uint32_t)(table->pages.count - 1);
@@ -216,11 +226,33 @@ static enum gar_status find_words_and_nulls(struct gar_group_table *table,
     return GAR_OK;
 }
 
+/* Of a frozen table. */
+static void look_up_words(const struct gar_group_table *table, const struct gar_column *column,
+                          int64_t first, int64_t rows, uint32_t *out)
+{
+    uint64_t keys[GAR_WORD_INDEX_STEP];
+    const uint32_t null =
+        table->words.null_number >= 0 ? (uint32_t)table->words.null_number : NO_GROUP;
+    const bool has_nulls = may_have_nulls(column);
+    for (int64_t at = 0; at < rows; at += GAR_WORD_INDEX_STEP) {
+        const int64_t n = gar_min_i64(rows - at, GAR_WORD_INDEX_STEP);
+        gar_key_load_words(column, first + at, n, keys);
+        gar_word_index_look_up(&table->words, keys, n, out + at);
+        for (int64_t i = 0; has_nulls && i < n; i++) {
+            out[at + i] = is_null_at(column, first + at + i) ? null : out[at + i];
+        }
+    }
+}
+
 static enum gar_status find_words(struct gar_group_table *table, const struct gar_column *column,
                                   int64_t first, int64_t rows, uint32_t *out, struct gar_error *err)
 {
     uint64_t keys[GAR_WORD_INDEX_STEP];
     const bool has_nulls = may_have_nulls(column);
+    if (table->is_frozen) {
+        look_up_words(table, column, first, rows, out);
+        return GAR_OK;
+    }
     for (int64_t at = 0; at < rows; at += GAR_WORD_INDEX_STEP) {
         const int64_t n = gar_min_i64(rows - at, GAR_WORD_INDEX_STEP);
         gar_key_load_words(column, first + at, n, keys);
@@ -602,15 +634,14 @@ enum gar_status gar_group_table_absorb(struct gar_group_table *table,
                           : absorb_rows(table, from, from_groups, count, out_groups, err);
 }
 
-uint32_t gar_group_table_partition(const struct gar_group_table *table, int64_t group, int32_t bits)
+uint32_t gar_group_table_hash(const struct gar_group_table *table, int64_t group)
 {
-    if (bits == 0 || (table->is_word && group == table->words.null_number)) {
-        return 0;
+    if (!table->is_word) {
+        return gar_key_hash(gar_row_pages_at(&table->pages, group));
     }
-    const uint32_t hash = table->is_word
-                              ? gar_key_hash_word(gar_word_index_key(&table->words, group))
-                              : gar_key_hash(gar_row_pages_at(&table->pages, group));
-    return hash >> (32 - bits);
+    return group == table->words.null_number
+               ? 0
+               : gar_key_hash_word(gar_word_index_key(&table->words, group));
 }
 
 int32_t gar_group_partition_bits(int64_t groups)
@@ -622,33 +653,41 @@ int32_t gar_group_partition_bits(int64_t groups)
     return bits;
 }
 
+static int64_t partition_of(const struct gar_group_table *table, int64_t group, int32_t shift,
+                            int32_t bits)
+{
+    return bits == 0 ? 0 : (int64_t)((gar_group_table_hash(table, group) << shift) >> (32 - bits));
+}
+
 enum gar_status gar_group_parts_init(struct gar_group_parts *parts,
-                                     const struct gar_group_table *table, int32_t bits,
+                                     const struct gar_group_table *table, const uint32_t *listed,
+                                     int64_t count, int32_t shift, int32_t bits,
                                      struct gar_error *err)
 {
-    const int64_t count = gar_group_table_count(table);
     const int64_t part_count = (int64_t)1 << bits;
     parts->groups = (uint32_t *)gar_malloc(count * (int64_t)sizeof(uint32_t));
     parts->starts = (int64_t *)gar_calloc(part_count + 1, (int64_t)sizeof(int64_t));
     if (parts->groups == NULL || parts->starts == NULL) {
         return gar_error_nomem(err, count * (int64_t)sizeof(uint32_t));
     }
-    for (int64_t g = 0; g < count; g++) {
-        if (g % STOP_STEPS == 0) {
+    for (int64_t i = 0; i < count; i++) {
+        if (i % STOP_STEPS == 0) {
             GAR_TRY(gar_stop_check(err));
         }
-        parts->starts[gar_group_table_partition(table, g, bits) + 1]++;
+        const int64_t g = listed != NULL ? (int64_t)listed[i] : i;
+        parts->starts[partition_of(table, g, shift, bits) + 1]++;
     }
     for (int64_t p = 0; p < part_count; p++) {
         parts->starts[p + 1] += parts->starts[p];
     }
     int64_t next[1 << GAR_GROUP_PARTITION_BITS_MAX];
     memcpy(next, parts->starts, (size_t)part_count * sizeof next[0]);
-    for (int64_t g = 0; g < count; g++) {
-        if (g % STOP_STEPS == 0) {
+    for (int64_t i = 0; i < count; i++) {
+        if (i % STOP_STEPS == 0) {
             GAR_TRY(gar_stop_check(err));
         }
-        parts->groups[next[gar_group_table_partition(table, g, bits)]++] = (uint32_t)g;
+        const int64_t g = listed != NULL ? (int64_t)listed[i] : i;
+        parts->groups[next[partition_of(table, g, shift, bits)]++] = (uint32_t)g;
     }
     return GAR_OK;
 }

@@ -33,6 +33,10 @@ GAR_MUST_USE enum gar_status gar_group_table_find(struct gar_group_table *table,
                                                   struct gar_column *const *columns, int64_t rows,
                                                   uint32_t *out_groups, struct gar_error *err);
 
+/* While it is frozen, find adds no groups: rows whose key the table does not have get GAR_NO_GROUP. */
+#define GAR_NO_GROUP UINT32_MAX
+void gar_group_table_freeze(struct gar_group_table *table, bool is_frozen);
+
 /* Insert the keys of groups of another table of the same layout: from_groups[i] becomes
  * out_groups[i] here. */
 GAR_MUST_USE enum gar_status gar_group_table_absorb(struct gar_group_table *table,
@@ -40,11 +44,11 @@ GAR_MUST_USE enum gar_status gar_group_table_absorb(struct gar_group_table *tabl
                                                     const uint32_t *from_groups, int64_t count,
                                                     uint32_t *out_groups, struct gar_error *err);
 
-/* The partition (of 2^bits) that a group's key belongs to, the same in all tables of one layout. */
-uint32_t gar_group_table_partition(const struct gar_group_table *table, int64_t group,
-                                   int32_t bits);
+/* The hash of a group's key, as gar_key_hashes gives it. */
+uint32_t gar_group_table_hash(const struct gar_group_table *table, int64_t group);
 
-/* Groups listed by partition, ascending in each. Zeroed: nothing. */
+/* Groups listed by partition: bits [shift, shift + bits) of the hash from its top, the same in all tables of one layout.
+ * Ascending in each. Zeroed: nothing. */
 struct gar_group_parts {
     uint32_t *groups; /* owned */
     int64_t *starts;  /* owned; first of each partition in groups, and the end */
@@ -53,9 +57,12 @@ struct gar_group_parts {
 #define GAR_GROUP_PARTITION_BITS_MAX 8
 /* Bits for the tables of all workers, which hold so many groups together. */
 int32_t gar_group_partition_bits(int64_t groups);
-/* bits <= GAR_GROUP_PARTITION_BITS_MAX. Owns: caller destroys *out, also after a failure. */
+/* Of the listed groups (NULL: 0 .. count - 1). bits <= GAR_GROUP_PARTITION_BITS_MAX. Owns: caller destroys *out, also
+ * after a failure. */
 GAR_MUST_USE enum gar_status gar_group_parts_init(struct gar_group_parts *parts,
-                                                  const struct gar_group_table *table, int32_t bits,
+                                                  const struct gar_group_table *table,
+                                                  const uint32_t *listed, int64_t count,
+                                                  int32_t shift, int32_t bits,
                                                   struct gar_error *err);
 void gar_group_parts_destroy(struct gar_group_parts *parts);
 

@@ -78,14 +78,29 @@ enum gar_status gar_pipeline_new(struct gar_query *query, struct gar_branch *bra
     return GAR_OK;
 }
 
+enum gar_status gar_pipeline_new_before(struct gar_pipeline *pipeline, struct gar_source *source,
+                                        struct gar_sink *sink, struct gar_pipeline **out,
+                                        struct gar_error *err)
+{
+    struct gar_branch *branch =
+        (struct gar_branch *)gar_arena_calloc(&pipeline->query->arena, 1, (int64_t)sizeof *branch);
+    if (branch == NULL) {
+        return gar_error_nomem(err, (int64_t)sizeof *branch);
+    }
+    branch->source = source;
+    GAR_TRY(gar_pipeline_new(pipeline->query, branch, 1, sink, out, err));
+    (*out)->number = pipeline->number;
+    return GAR_OK;
+}
+
 /* Jobs point at their branches: none of those up to `after` moves but into a new array, and the old one stays as it is. */
 enum gar_status gar_pipeline_insert(struct gar_pipeline *pipeline, int64_t after,
                                     const struct gar_branch *branch, struct gar_error *err)
 {
     struct gar_query *query = pipeline->query;
     const int64_t count = pipeline->branch_count;
-    void **states = (void **)gar_calloc(branch->transform_count * query->workers,
-                                        (int64_t)sizeof *states);
+    void **states =
+        (void **)gar_calloc(branch->transform_count * query->workers, (int64_t)sizeof *states);
     if (states == NULL) {
         return gar_error_nomem(err, branch->transform_count * query->workers * 8);
     }

@@ -173,6 +173,11 @@ static int64_t op_memory_room(const struct gar_memory *self, int64_t *out_limit)
     return gar_memory_room(((const struct op_memory *)(const void *)self)->inner, out_limit);
 }
 
+int64_t gar_profile_memory_bytes(const struct gar_memory *memory)
+{
+    return word(&((const struct op_memory *)(const void *)memory)->used_bytes);
+}
+
 enum gar_status gar_profile_new_memory(struct gar_profile *profile, struct gar_memory *inner,
                                        struct gar_memory **out, struct gar_error *err)
 {

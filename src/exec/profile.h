@@ -77,6 +77,8 @@ struct gar_meter {
 
 /* Before describe: the counters of a scan, borrowed by it. NULL: out of memory. */
 struct gar_scan_counts *gar_profile_new_scan(struct gar_profile *profile);
+/* What memory of gar_profile_new_memory has given out. */
+int64_t gar_profile_memory_bytes(const struct gar_memory *memory);
 /* Before describe: memory for one operator's needs, charged to `inner` and counted. Owns: the profile; what is
  * allocated from it keeps what it needs alive. */
 GAR_MUST_USE enum gar_status gar_profile_new_memory(struct gar_profile *profile,

@@ -399,6 +399,18 @@ enum gar_status gar_aggregate_update_pair(struct gar_aggregate *state, const uin
     return status;
 }
 
+enum gar_status gar_aggregate_update_places(struct gar_aggregate *state, const uint32_t *groups,
+                                            const struct gar_column *argument,
+                                            const struct gar_column *second, const uint64_t *places,
+                                            int64_t rows, struct gar_error *err)
+{
+    state->places = places;
+    const enum gar_status status =
+        gar_aggregate_update_pair(state, groups, argument, second, 0, rows, err);
+    state->places = NULL;
+    return status;
+}
+
 enum gar_status gar_aggregate_seal(struct gar_aggregate *state, struct gar_error *err)
 {
     if (state->vtable->seal == NULL || state->spec.argument.id == GAR_NULL) {

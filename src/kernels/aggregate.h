@@ -102,6 +102,11 @@ GAR_MUST_USE enum gar_status gar_aggregate_update_pair(
     struct gar_aggregate *state, const uint32_t *groups, const struct gar_column *argument,
     const struct gar_column *second, uint64_t place, int64_t rows, struct gar_error *err);
 
+/* The same of rows whose places do not follow each other: row i has places[i]. */
+GAR_MUST_USE enum gar_status gar_aggregate_update_places(
+    struct gar_aggregate *state, const uint32_t *groups, const struct gar_column *argument,
+    const struct gar_column *second, const uint64_t *places, int64_t rows, struct gar_error *err);
+
 /* After the last update and combine, before finish: what needs all rows is worked out. Errors: GAR_ERR_NOMEM,
  * GAR_ERR_CANCELLED (base/stop.h); the state can then only be freed. */
 GAR_MUST_USE enum gar_status gar_aggregate_seal(struct gar_aggregate *state, struct gar_error *err);

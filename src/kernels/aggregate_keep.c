@@ -314,7 +314,8 @@ static enum gar_status fill_parts(struct keep_state *state, const uint32_t *grou
     if (has_part(state, PART_PLACE)) {
         GAR_TRY(new_words(state, GAR_UINT64, rows, &chunk->parts[PART_PLACE], &values, err));
         for (int64_t i = 0; i < rows; i++) {
-            ((uint64_t *)values)[i] = state->head.place + (uint64_t)i;
+            ((uint64_t *)values)[i] = state->head.places != NULL ? state->head.places[i]
+                                                                 : state->head.place + (uint64_t)i;
         }
     }
     if (has_part(state, PART_SECOND)) {

@@ -42,6 +42,7 @@ struct gar_aggregate {
     int64_t groups;                   /* of the last resize */
     const struct gar_column *second;  /* of the update under way; borrowed */
     uint64_t place;                   /* of its first row */
+    const uint64_t *places;           /* of each of its rows; NULL: they follow the first one */
     struct gar_aggregate_array nulls; /* int64_t per group; empty until the first null is seen */
 };
 

@@ -306,3 +306,29 @@ void gar_key_store_word(struct gar_column *column, int64_t i, uint64_t word)
         memcpy(values + i * width, &word, (size_t)width); /* little-endian: the low bytes */
     }
 }
+
+void gar_key_hashes(const struct gar_key_layout *layout, struct gar_column *const *columns,
+                    int64_t first, int64_t count, uint64_t *scratch, uint32_t *out)
+{
+    const bool is_word = layout->count == 1 && gar_key_is_word(layout->columns[0].type);
+    const bool has_nulls = is_word && gar_column_null_count(columns[0]) > 0;
+    for (int64_t at = 0; at < count; at += GAR_KEY_ROWS) {
+        const int64_t n = gar_min_i64(count - at, GAR_KEY_ROWS);
+        if (!is_word) {
+            gar_key_encode(layout, columns, first + at, n, scratch);
+            for (int64_t i = 0; i < n; i++) {
+                out[at + i] = gar_key_hash(scratch + i * layout->words);
+            }
+            continue;
+        }
+        gar_key_load_words(columns[0], first + at, n, scratch);
+        for (int64_t i = 0; i < n; i++) {
+            out[at + i] = gar_key_hash_word(scratch[i]);
+        }
+        for (int64_t i = 0; has_nulls && i < n; i++) {
+            if (gar_column_is_null(columns[0], first + at + i)) {
+                out[at + i] = 0;
+            }
+        }
+    }
+}

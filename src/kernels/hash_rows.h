@@ -72,6 +72,12 @@ void gar_key_store_word(struct gar_column *column, int64_t i, uint64_t word);
 bool gar_key_is_word(struct gar_type type);
 uint32_t gar_key_hash_word(uint64_t word);
 
+/* Hashes of rows [first, first + count) of the key columns, of any encoding: of one key that is a word those of its
+ * word (null: 0), else those of key rows. scratch holds GAR_KEY_ROWS key rows.
+ * Shape:   columns[layout->count] -> out[count] */
+void gar_key_hashes(const struct gar_key_layout *layout, struct gar_column *const *columns,
+                    int64_t first, int64_t count, uint64_t *scratch, uint32_t *out);
+
 /* Tests only: ANDed to every hash, so that all rows can be made to collide. */
 void gar_key_set_hash_mask(uint32_t mask);
 

@@ -288,6 +288,36 @@ enum gar_status gar_word_index_find(struct gar_word_index *index, const uint64_t
     return GAR_OK;
 }
 
+void gar_word_index_look_up(const struct gar_word_index *index, const uint64_t *keys, int64_t count,
+                            uint32_t *out)
+{
+    if (index->table == NULL) {
+        memset(out, 0xff, (size_t)count * sizeof *out);
+        return;
+    }
+    if (index->is_direct) {
+        const uint32_t *numbers = (const uint32_t *)(const void *)index->table->data;
+        for (int64_t i = 0; i < count; i++) {
+            const uint64_t cell = keys[i] - index->base;
+            out[i] = (cell < (uint64_t)index->cells ? numbers[cell] : 0) - 1;
+        }
+        return;
+    }
+    uint32_t hashes[GAR_WORD_INDEX_STEP];
+    const struct slot *slots = (const struct slot *)(const void *)index->table->data;
+    for (int64_t i = 0; i < count; i++) {
+        hashes[i] = gar_key_hash_word(keys[i]);
+        __builtin_prefetch(&slots[hashes[i] & (uint64_t)index->slot_mask]);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t at = hashes[i] & (uint64_t)index->slot_mask;
+        while (slots[at].number != 0 && slots[at].key != keys[i]) {
+            at = (at + 1) & (uint64_t)index->slot_mask;
+        }
+        out[i] = slots[at].number - 1;
+    }
+}
+
 enum gar_status gar_word_index_find_null(struct gar_word_index *index, uint32_t *out,
                                          struct gar_error *err)
 {

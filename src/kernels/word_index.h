@@ -29,6 +29,7 @@ struct gar_word_index {
 
 /* Keys that one call takes at most. */
 #define GAR_WORD_INDEX_STEP 256
+#define GAR_WORD_INDEX_NONE UINT32_MAX
 
 void gar_word_index_init(struct gar_word_index *index, struct gar_memory *memory, bool is_integer);
 void gar_word_index_destroy(struct gar_word_index *index);
@@ -37,6 +38,9 @@ void gar_word_index_destroy(struct gar_word_index *index);
 GAR_MUST_USE enum gar_status gar_word_index_find(struct gar_word_index *index, const uint64_t *keys,
                                                  int64_t count, uint32_t *out,
                                                  struct gar_error *err);
+/* The same of keys that the index has; others are GAR_WORD_INDEX_NONE, and the index stays as it is. */
+void gar_word_index_look_up(const struct gar_word_index *index, const uint64_t *keys, int64_t count,
+                            uint32_t *out);
 /* The number of null. Errors as find. */
 GAR_MUST_USE enum gar_status gar_word_index_find_null(struct gar_word_index *index, uint32_t *out,
                                                       struct gar_error *err);

@@ -309,7 +309,7 @@ static enum gar_status list_worker(struct distinct *op, struct worker *w, struct
     if (w->is_first == NULL) {
         return gar_error_nomem(err, count);
     }
-    return gar_group_parts_init(&w->parts, w->table, op->partition_bits, err);
+    return gar_group_parts_init(&w->parts, w->table, NULL, count, 0, op->partition_bits, err);
 }
 
 /* ---- the result ---- */

@@ -8,15 +8,25 @@
  *    Accumulators that need all rows (percentile, mode, first, ...) are sealed then.
  * 3. The result is read group by group from the joined tables.
  *
- * Memory: one key row and the accumulators a group and worker; the partitioned join holds both sides once more.
+ * When memory is short, tables are frozen: rows of groups that a worker has still go into its accumulators, all others are
+ * put aside by hash partition as they are, keys and arguments (exec/partitioned.h). Then there is no joined result: each
+ * partition is aggregated by an operator of its own (a part) after the other, whose input are the partition's rows and
+ * which takes over the partition's groups of all frozen tables in its step 2. A part that is short of memory does the
+ * same, by further bits of the hash. States whose size grows with the rows may be too large even in frozen tables: these
+ * are closed then and take no more rows.
+ *
+ * Memory: one key row and the accumulators a group and worker; the partitioned join holds both sides once more. Under
+ * pressure frozen tables and one partition.
  * Order: none needed, none kept. */
 #include <string.h>
 
+#include "arrow/gather.h"
 #include "base/alloc.h"
 #include "base/stop.h"
 #include "exec/aggregate_call.h"
 #include "exec/group_table.h"
 #include "exec/ops/ops.h"
+#include "exec/partitioned.h"
 
 enum {
     JOIN_ALONE_GROUPS = 1 << 15, /* so many groups in all are joined by one task */
@@ -26,6 +36,7 @@ enum {
     FEW_PLACES = 64,
     RUN_STEP = 16,
     DENSE_TENTHS = 7, /* a selection of so many tenths of the rows is not gathered */
+    FORCED_SHIFT_MAX = 2 * GAR_PARTITION_BITS, /* where tests force it */
 };
 
 /* One aggregate call of the plan. */
@@ -49,8 +60,22 @@ struct worker {
     struct groups groups;
     struct gar_eval *eval;       /* owned */
     struct gar_column **columns; /* owned array; outputs of the program */
+    struct gar_column **picked;  /* owned array; those of some rows, and their places */
     struct gar_buffer *numbers;  /* owned; uint32_t group of each row of a batch */
+    struct gar_buffer *lists;  /* owned; uint32_t rows of groups it has, others, hashes of these */
+    struct gar_buffer *places; /* owned; uint64_t */
+    uint64_t *scratch;         /* owned; key rows */
+    bool is_frozen;            /* takes no more groups */
+    bool is_closed;            /* takes no more rows */
     struct gar_group_parts parts;
+};
+
+/* Groups of a frozen table that a part takes over. */
+struct share {
+    const struct groups *groups;
+    const uint32_t *listed; /* borrowed from the giver */
+    int64_t count;
+    struct gar_group_parts parts; /* of the listed ones */
 };
 
 struct group_by {
@@ -66,6 +91,7 @@ struct group_by {
     int64_t call_count;
     bool may_waste;  /* no aggregate can fail on, or is slower with, values of dropped rows */
     bool keeps_rows; /* some combine looks at all rows kept, whatever groups it is asked for */
+    bool has_places; /* some result depends on the order of rows */
     struct gar_aggregate_spec
         *state_specs;         /* owned; call_count items, the first state_count in use */
     int64_t *state_arguments; /* owned; arguments, then seconds */
@@ -80,7 +106,18 @@ struct group_by {
     int64_t part_count;   /* 0: used[0] is the result */
     int64_t next_part;
     int64_t next_row;
-    const struct gar_plan *plan; /* borrowed while explained; owned reference */
+    const struct gar_plan *plan; /* owned reference */
+    /* under pressure */
+    struct gar_schema *row_schema; /* owned reference; outputs of the program, then maybe places */
+    struct gar_partitioned *aside; /* owned; rows; NULL without keys */
+    int32_t is_short;              /* atomic: all workers freeze */
+    bool has_parts;                /* what is aside makes the result */
+    int32_t shift;                 /* bits of the hash that all its rows share */
+    int64_t bytes_before;          /* that the operator held when this part of it began */
+    struct group_by *whole;        /* of a part: what it is a part of; the plan's things are its */
+    struct share *shares;          /* owned; of a part */
+    int64_t share_count;
+    int64_t open_parts; /* that are not through */
 };
 
 /* ---- groups ---- */
@@ -158,6 +195,14 @@ static int64_t *rows_of(const struct groups *groups)
 
 /* ---- input ---- */
 
+static void drop_columns(struct gar_column **columns, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        gar_column_unref(columns[i]);
+        columns[i] = NULL;
+    }
+}
+
 static void free_worker(struct group_by *op, struct worker *w)
 {
     if (w == NULL) {
@@ -166,7 +211,11 @@ static void free_worker(struct group_by *op, struct worker *w)
     destroy_groups(op, &w->groups);
     gar_eval_free(w->eval);
     gar_free(w->columns);
+    gar_free(w->picked);
     gar_buffer_unref(w->numbers);
+    gar_buffer_unref(w->lists);
+    gar_buffer_unref(w->places);
+    gar_free(w->scratch);
     gar_group_parts_destroy(&w->parts);
     gar_free(w);
 }
@@ -180,26 +229,27 @@ static enum gar_status make_worker(struct group_by *op, struct worker **out, str
     *out = w; /* freed with the operator from here on */
     w->columns =
         (struct gar_column **)gar_calloc(op->output_count, (int64_t)sizeof(struct gar_column *));
-    if (w->columns == NULL) {
+    w->picked = (struct gar_column **)gar_calloc(op->output_count + 1,
+                                                 (int64_t)sizeof(struct gar_column *));
+    if (w->columns == NULL || w->picked == NULL) {
         return gar_error_nomem(err, op->output_count * 8);
     }
-    if (op->program != NULL) {
+    if (op->program != NULL && op->whole == NULL) {
         GAR_TRY(gar_eval_new(op->program, op->base.memory, &w->eval, err));
     }
     GAR_TRY(init_groups(op, &w->groups, err));
     return op->key_count == 0 ? resize_groups(op, &w->groups, 1, err) : GAR_OK;
 }
 
-static enum gar_status room_for_numbers(struct group_by *op, struct worker *w, int64_t rows,
-                                        struct gar_error *err)
+static enum gar_status need_bytes(const struct group_by *op, struct gar_buffer **buffer,
+                                  int64_t bytes, struct gar_error *err)
 {
-    const int64_t bytes = rows * (int64_t)sizeof(uint32_t);
-    if (w->numbers != NULL && w->numbers->size >= bytes) {
+    if (*buffer != NULL && (*buffer)->size >= bytes) {
         return GAR_OK;
     }
-    gar_buffer_unref(w->numbers);
-    w->numbers = NULL;
-    return gar_buffer_new(op->base.memory, bytes, &w->numbers, err);
+    gar_buffer_unref(*buffer);
+    *buffer = NULL;
+    return gar_buffer_new(op->base.memory, bytes, buffer, err);
 }
 
 /* Rows of each place, of some batch. Few places are counted in several lanes: a counter that is raised row after row
@@ -287,34 +337,55 @@ static void number_places(struct group_by *op, struct worker *w, const struct ga
     end_counts(&counts, places);
 }
 
-/* Add `rows` evaluated rows: those selected, or, is_whole, all of the batch. */
-static enum gar_status add_rows(struct group_by *op, struct worker *w, uint64_t place,
-                                const struct gar_batch *batch, bool is_whole, int64_t rows,
+/* Rows that go into accumulators together. */
+struct rows {
+    struct gar_column **columns; /* outputs of the program */
+    int64_t count;
+    uint64_t place;         /* of the first row */
+    const uint64_t *places; /* of each row; NULL: they follow the first */
+};
+
+static enum gar_status update_states(struct group_by *op, struct worker *w, const uint32_t *numbers,
+                                     const struct rows *rows, struct gar_error *err)
+{
+    for (int64_t s = 0; s < op->state_count; s++) {
+        const int64_t argument = op->state_arguments[s];
+        const int64_t second = op->state_arguments[op->call_count + s];
+        const struct gar_column *first = argument >= 0 ? rows->columns[argument] : NULL;
+        const struct gar_column *other = second >= 0 ? rows->columns[second] : NULL;
+        GAR_TRY(rows->places != NULL
+                    ? gar_aggregate_update_places(w->groups.states[s], numbers, first, other,
+                                                  rows->places, rows->count, err)
+                    : gar_aggregate_update_pair(w->groups.states[s], numbers, first, other,
+                                                rows->place, rows->count, err));
+    }
+    return GAR_OK;
+}
+
+/* Add evaluated rows: those selected, or, is_whole, all of the batch. GAR_ERR_NOMEM with *out_done false: no accumulator
+ * has changed. */
+static enum gar_status add_rows(struct group_by *op, struct worker *w, const struct rows *rows,
+                                const struct gar_batch *batch, bool is_whole, bool *out_done,
                                 struct gar_error *err)
 {
     const uint32_t *numbers = NULL;
     if (op->key_count > 0 || is_whole) {
-        GAR_TRY(room_for_numbers(op, w, rows, err));
+        GAR_TRY(need_bytes(op, &w->numbers, rows->count * (int64_t)sizeof(uint32_t), err));
         uint32_t *found = (uint32_t *)(void *)w->numbers->data;
         if (op->key_count > 0) {
-            GAR_TRY(gar_group_table_find(w->groups.table, w->columns, rows, found, err));
+            GAR_TRY(gar_group_table_find(w->groups.table, rows->columns, rows->count, found, err));
             GAR_TRY(resize_groups(op, &w->groups, gar_group_table_count(w->groups.table), err));
         } else {
-            memset(found, 0, (size_t)rows * sizeof *found);
+            memset(found, 0, (size_t)rows->count * sizeof *found);
         }
-        number_places(op, w, batch, is_whole, rows);
+        *out_done = true;
+        number_places(op, w, batch, is_whole, rows->count);
         numbers = found;
     } else {
-        rows_of(&w->groups)[0] += rows;
+        *out_done = true;
+        rows_of(&w->groups)[0] += rows->count;
     }
-    for (int64_t s = 0; s < op->state_count; s++) {
-        const int64_t argument = op->state_arguments[s];
-        const int64_t second = op->state_arguments[op->call_count + s];
-        GAR_TRY(gar_aggregate_update_pair(
-            w->groups.states[s], numbers, argument >= 0 ? w->columns[argument] : NULL,
-            second >= 0 ? w->columns[second] : NULL, place, rows, err));
-    }
-    return GAR_OK;
+    return update_states(op, w, numbers, rows, err);
 }
 
 /* Evaluate keys and arguments. *out_whole tells that they are of all rows of the batch, though only
@@ -327,7 +398,13 @@ static enum gar_status evaluate(struct group_by *op, struct worker *w,
     if (op->program == NULL) {
         return GAR_OK;
     }
-    if (batch->selection != NULL && op->may_waste &&
+    for (int64_t i = 0; op->whole != NULL && i < op->output_count; i++) {
+        w->columns[i] = gar_column_ref(batch->columns[i]);
+    }
+    if (op->whole != NULL) {
+        return GAR_OK;
+    }
+    if (batch->selection != NULL && op->may_waste && !w->is_frozen &&
         batch->selected * 10 >= batch->rows * DENSE_TENTHS) {
         struct gar_batch whole = *batch; /* for the call only: nobody takes a reference */
         whole.selection = NULL;
@@ -345,14 +422,186 @@ static enum gar_status group_by_start(struct gar_sink *base, struct gar_query *q
                                       int32_t workers, struct gar_error *err)
 {
     struct group_by *op = (struct group_by *)base;
-    (void)query;
     op->workers = (struct worker **)gar_calloc(workers, (int64_t)sizeof(struct worker *));
     op->used = (struct worker **)gar_calloc(workers, (int64_t)sizeof(struct worker *));
     if (op->workers == NULL || op->used == NULL) {
         return gar_error_nomem(err, workers * 16);
     }
     op->worker_count = workers;
+    op->bytes_before = gar_profile_memory_bytes(op->base.memory);
+    return op->key_count > 0 && op->aside == NULL
+               ? gar_partitioned_new(query, op->row_schema, op->shift, 0, op->base.memory,
+                                     &op->aside, err)
+               : GAR_OK;
+}
+
+/* ---- rows put aside ---- */
+
+static void freeze(struct group_by *op, struct worker *w)
+{
+    __atomic_store_n(&op->is_short, 1, __ATOMIC_RELAXED);
+    gar_group_table_freeze(w->groups.table, true);
+    w->is_frozen = true;
+}
+
+/* What its groups hold. */
+static int64_t own_bytes(const struct group_by *op)
+{
+    return gar_max_i64(gar_profile_memory_bytes(op->base.memory) - op->bytes_before, 0);
+}
+
+/* Before a batch of unit seq: is there room for what it may bring? */
+static void look_at_room(struct group_by *op, struct worker *w, int64_t seq)
+{
+    if (op->aside == NULL || op->shift >= GAR_PARTITION_SHIFT_MAX) {
+        return;
+    }
+    const int64_t own = own_bytes(op) / op->worker_count;
+    if (!w->is_frozen) {
+        const bool is_forced = gar_query_spills_always(op->query) && op->shift < FORCED_SHIFT_MAX &&
+                               (w->groups.count > 0 || seq % 2 == 1);
+        if (is_forced || __atomic_load_n(&op->is_short, __ATOMIC_RELAXED) != 0 ||
+            gar_query_is_short(op->query, 2 * own)) {
+            freeze(op, w);
+        }
+    } else if (op->keeps_rows && !w->is_closed) {
+        w->is_closed = gar_query_is_short(op->query, own / 4);
+    }
+}
+
+/* Columns of the listed rows into w->picked. On failure there are none. */
+static enum gar_status pick_columns(struct group_by *op, struct worker *w, const struct rows *rows,
+                                    const uint32_t *listed, int64_t count, struct gar_error *err)
+{
+    for (int64_t c = 0; c < op->output_count; c++) {
+        const enum gar_status status =
+            gar_column_gather(rows->columns[c], listed, count, op->base.memory, &w->picked[c], err);
+        if (status < 0) {
+            drop_columns(w->picked, c);
+            return status;
+        }
+    }
     return GAR_OK;
+}
+
+/* Places of the listed rows, as a column of the rows put aside. */
+static enum gar_status pick_places(struct group_by *op, const struct rows *rows,
+                                   const uint32_t *listed, int64_t count, struct gar_column **out,
+                                   struct gar_error *err)
+{
+    GAR_TRY(gar_column_new(op->base.memory, gar_type_of(GAR_UINT64), count, false, out, err));
+    uint64_t *places = (uint64_t *)gar_column_values_mut(*out);
+    for (int64_t i = 0; i < count; i++) {
+        places[i] = rows->places != NULL ? rows->places[listed[i]] : rows->place + listed[i];
+    }
+    (*out)->null_count = 0;
+    return GAR_OK;
+}
+
+/* Rows of groups that the worker has not. */
+static enum gar_status put_aside(struct group_by *op, struct worker *w, int32_t worker,
+                                 const struct rows *rows, const uint32_t *listed, int64_t count,
+                                 uint32_t *hashes, struct gar_error *err)
+{
+    if (w->scratch == NULL) {
+        const int64_t bytes = (int64_t)op->layout.words * GAR_KEY_ROWS * (int64_t)sizeof(uint64_t);
+        w->scratch = (uint64_t *)gar_malloc(bytes);
+        if (w->scratch == NULL) {
+            return gar_error_nomem(err, bytes);
+        }
+    }
+    GAR_TRY(pick_columns(op, w, rows, listed, count, err));
+    int64_t columns = op->output_count;
+    enum gar_status status = GAR_OK;
+    if (op->has_places) {
+        status = pick_places(op, rows, listed, count, &w->picked[columns], err);
+        columns += status >= 0;
+    }
+    if (status >= 0) {
+        gar_key_hashes(&op->layout, w->picked, 0, count, w->scratch, hashes);
+        status = gar_partitioned_add(op->aside, worker, w->picked, count, hashes, err);
+    }
+    drop_columns(w->picked, columns);
+    return status;
+}
+
+/* Rows of groups that the worker has, at `numbers`. */
+static enum gar_status add_known(struct group_by *op, struct worker *w, const struct rows *rows,
+                                 uint32_t *numbers, const uint32_t *listed, int64_t count,
+                                 struct gar_error *err)
+{
+    const uint32_t first = (uint32_t)first_place(op);
+    int64_t *seen = rows_of(&w->groups);
+    struct rows picked = {w->picked, count, rows->place, NULL};
+    if (op->has_places) {
+        GAR_TRY(need_bytes(op, &w->places, count * (int64_t)sizeof(uint64_t), err));
+        uint64_t *places = (uint64_t *)(void *)w->places->data;
+        for (int64_t i = 0; i < count; i++) {
+            places[i] = rows->places != NULL ? rows->places[listed[i]] : rows->place + listed[i];
+        }
+        picked.places = places;
+    }
+    GAR_TRY(pick_columns(op, w, rows, listed, count, err));
+    for (int64_t i = 0; i < count; i++) {
+        numbers[i] = numbers[listed[i]] + first; /* listed[i] >= i */
+        seen[numbers[i]]++;
+    }
+    const enum gar_status status = update_states(op, w, numbers, &picked, err);
+    drop_columns(w->picked, op->output_count);
+    return status;
+}
+
+/* Into a frozen table, and aside. */
+static enum gar_status divide_rows(struct group_by *op, struct worker *w, int32_t worker,
+                                   const struct rows *rows, struct gar_error *err)
+{
+    const int64_t bytes = rows->count * (int64_t)sizeof(uint32_t);
+    GAR_TRY(need_bytes(op, &w->numbers, bytes, err));
+    GAR_TRY(need_bytes(op, &w->lists, 3 * bytes, err));
+    uint32_t *numbers = (uint32_t *)(void *)w->numbers->data;
+    uint32_t *known = (uint32_t *)(void *)w->lists->data;
+    uint32_t *others = known + rows->count;
+    if (w->is_closed) {
+        memset(numbers, 0xff, (size_t)bytes);
+    } else {
+        GAR_TRY(gar_group_table_find(w->groups.table, rows->columns, rows->count, numbers, err));
+    }
+    int64_t known_count = 0;
+    int64_t other_count = 0;
+    for (int64_t i = 0; i < rows->count; i++) {
+        const bool is_known = numbers[i] < w->groups.count; /* it may have keys without states */
+        known[known_count] = (uint32_t)i;
+        others[other_count] = (uint32_t)i;
+        known_count += is_known;
+        other_count += !is_known;
+    }
+    if (other_count > 0) {
+        GAR_TRY(put_aside(op, w, worker, rows, others, other_count, others + rows->count, err));
+    }
+    return known_count > 0 ? add_known(op, w, rows, numbers, known, known_count, err) : GAR_OK;
+}
+
+/* A batch into the worker's groups. Short of memory for new groups it is frozen, and the batch is begun again. */
+static enum gar_status add_batch(struct group_by *op, struct worker *w, int32_t worker,
+                                 uint64_t place, const struct gar_batch *batch,
+                                 struct gar_error *err)
+{
+    bool is_whole = false;
+    bool is_done = false;
+    GAR_TRY(evaluate(op, w, batch, &is_whole, err));
+    struct rows rows = {w->columns, is_whole ? batch->rows : batch->selected, place, NULL};
+    if (op->whole != NULL && op->has_places) {
+        rows.places = (const uint64_t *)batch->columns[op->output_count]->values;
+    }
+    enum gar_status status = w->is_frozen ? divide_rows(op, w, worker, &rows, err)
+                                          : add_rows(op, w, &rows, batch, is_whole, &is_done, err);
+    drop_columns(w->columns, op->output_count);
+    if (status != GAR_ERR_NOMEM || w->is_frozen || is_done || op->aside == NULL ||
+        op->shift >= GAR_PARTITION_SHIFT_MAX) {
+        return status;
+    }
+    freeze(op, w);
+    return add_batch(op, w, worker, place, batch, err);
 }
 
 static enum gar_status group_by_push(struct gar_sink *base, int32_t worker, int64_t seq,
@@ -364,17 +613,9 @@ static enum gar_status group_by_push(struct gar_sink *base, int32_t worker, int6
     if (op->workers[worker] == NULL) {
         status = make_worker(op, &op->workers[worker], err);
     }
-    struct worker *w = op->workers[worker];
-    bool is_whole = false;
     if (status >= 0) {
-        status = evaluate(op, w, batch, &is_whole, err);
-    }
-    if (status >= 0) {
-        status =
-            add_rows(op, w, place, batch, is_whole, is_whole ? batch->rows : batch->selected, err);
-        for (int64_t i = 0; i < op->output_count; i++) {
-            gar_column_unref(w->columns[i]);
-        }
+        look_at_room(op, op->workers[worker], seq);
+        status = add_batch(op, op->workers[worker], worker, place, batch, err);
     }
     gar_batch_unref(batch);
     return status;
@@ -462,11 +703,27 @@ static enum gar_status seal_groups(struct group_by *op, struct groups *groups,
 /* All into the largest. */
 static enum gar_status join_alone(struct group_by *op, struct gar_error *err)
 {
+    struct groups *to = &op->used[0]->groups;
+    if (to->table != NULL) {
+        gar_group_table_freeze(to->table, false);
+    }
     for (int64_t k = 1; k < op->used_count; k++) {
         const struct groups *from = &op->used[k]->groups;
-        GAR_TRY(absorb_groups(op, &op->used[0]->groups, from, NULL, from->count, err));
+        GAR_TRY(absorb_groups(op, to, from, NULL, from->count, err));
     }
-    return seal_groups(op, &op->used[0]->groups, err);
+    for (int64_t k = 0; k < op->share_count; k++) {
+        const struct share *share = &op->shares[k];
+        GAR_TRY(absorb_groups(op, to, share->groups, share->listed, share->count, err));
+    }
+    return seal_groups(op, to, err);
+}
+
+static enum gar_status absorb_part(struct group_by *op, struct groups *to,
+                                   const struct groups *from, const struct gar_group_parts *parts,
+                                   int64_t part, struct gar_error *err)
+{
+    const int64_t first = parts->starts[part];
+    return absorb_groups(op, to, from, parts->groups + first, parts->starts[part + 1] - first, err);
 }
 
 static enum gar_status join_partition(struct group_by *op, int64_t part, struct gar_error *err)
@@ -476,16 +733,18 @@ static enum gar_status join_partition(struct group_by *op, int64_t part, struct 
     GAR_TRY(resize_groups(op, to, 1, err));
     for (int64_t k = 0; k < op->used_count; k++) {
         const struct worker *w = op->used[k];
-        const int64_t first = w->parts.starts[part];
-        GAR_TRY(absorb_groups(op, to, &w->groups, w->parts.groups + first,
-                              w->parts.starts[part + 1] - first, err));
+        GAR_TRY(absorb_part(op, to, &w->groups, &w->parts, part, err));
+    }
+    for (int64_t k = 0; k < op->share_count; k++) {
+        const struct share *share = &op->shares[k];
+        GAR_TRY(absorb_part(op, to, share->groups, &share->parts, part, err));
     }
     to->count = gar_group_table_count(to->table);
     return seal_groups(op, to, err);
 }
 
-/* What is there after the input: sort the used workers and choose how to join. */
-static enum gar_status plan_join(struct group_by *op, int64_t *out_items, struct gar_error *err)
+/* The used workers, the one with most groups first. Returns the groups of them and of shares. */
+static int64_t list_used(struct group_by *op)
 {
     int64_t groups = 0;
     for (int32_t i = 0; i < op->worker_count; i++) {
@@ -500,16 +759,35 @@ static enum gar_status plan_join(struct group_by *op, int64_t *out_items, struct
             op->used[0] = w;
         }
     }
-    if (op->used_count == 0 && op->key_count == 0) {
+    for (int64_t k = 0; k < op->share_count; k++) {
+        groups += op->shares[k].count;
+    }
+    return groups;
+}
+
+/* What is there after the input: sort the used workers and choose how to join. */
+static enum gar_status plan_join(struct group_by *op, int64_t *out_items, struct gar_error *err)
+{
+    const int64_t groups = list_used(op);
+    if (op->used_count == 0 && (op->key_count == 0 || op->share_count > 0)) {
         GAR_TRY(make_worker(op, &op->workers[0], err)); /* no row: one group all the same */
         op->used[op->used_count++] = op->workers[0];
     }
+    const int64_t givers = op->used_count + op->share_count;
     *out_items = 0;
-    if (op->used_count <= 1) {
+    op->has_parts = op->aside != NULL && (gar_partitioned_is_used(op->aside) ||
+                                          (givers > 1 && op->shift < GAR_PARTITION_SHIFT_MAX &&
+                                           gar_query_is_short(op->query, own_bytes(op))));
+    if (op->has_parts) {
+        op->partition_bits = GAR_PARTITION_BITS;
+        *out_items = givers;
+        return GAR_OK;
+    }
+    if (givers <= 1) {
         *out_items = op->used_count == 1 && op->keeps_rows ? 1 : 0; /* to seal it */
         return GAR_OK;
     }
-    if (groups <= JOIN_ALONE_GROUPS || op->used_count <= JOIN_ALONE_WORKERS || op->key_count == 0) {
+    if (groups <= JOIN_ALONE_GROUPS || givers <= JOIN_ALONE_WORKERS || op->key_count == 0) {
         *out_items = 1;
         return GAR_OK;
     }
@@ -519,7 +797,7 @@ static enum gar_status plan_join(struct group_by *op, int64_t *out_items, struct
     if (op->parts == NULL) {
         return gar_error_nomem(err, op->part_count * (int64_t)sizeof *op->parts);
     }
-    *out_items = op->used_count;
+    *out_items = givers;
     return GAR_OK;
 }
 
@@ -536,9 +814,28 @@ static enum gar_status group_by_stage(struct gar_sink *base, struct gar_query *q
         *out_items = op->part_count;
         return GAR_OK;
     }
-    for (int64_t k = op->parts != NULL ? 0 : 1; k < op->used_count;
-         k++) { /* what has been joined is not needed any more */
+    /* What has been joined is not needed any more. */
+    for (int64_t k = op->parts != NULL ? 0 : 1; !op->has_parts && k < op->used_count; k++) {
         destroy_groups(op, &op->used[k]->groups);
+    }
+    return GAR_OK;
+}
+
+/* List groups by partition, for the parts or for the join. */
+static enum gar_status list_groups(struct group_by *op, int64_t item, struct gar_error *err)
+{
+    if (item >= op->used_count) {
+        struct share *share = &op->shares[item - op->used_count];
+        return gar_group_parts_init(&share->parts, share->groups->table, share->listed,
+                                    share->count, op->shift, op->partition_bits, err);
+    }
+    struct worker *w = op->used[item];
+    GAR_TRY(gar_group_parts_init(&w->parts, w->groups.table, NULL, w->groups.count, op->shift,
+                                 op->partition_bits, err));
+    for (int32_t i = 0; op->has_parts && i < op->worker_count; i++) {
+        if (op->workers[i] == w) {
+            return gar_partitioned_flush(op->aside, i, err);
+        }
     }
     return GAR_OK;
 }
@@ -551,11 +848,7 @@ static enum gar_status group_by_item(struct gar_sink *base, int32_t stage, int64
     if (stage == 1) {
         return join_partition(op, item, err);
     }
-    if (op->parts == NULL) {
-        return join_alone(op, err);
-    }
-    struct worker *w = op->used[item];
-    return gar_group_parts_init(&w->parts, w->groups.table, op->partition_bits, err);
+    return op->parts != NULL || op->has_parts ? list_groups(op, item, err) : join_alone(op, err);
 }
 
 /* ---- the result ---- */
@@ -565,13 +858,20 @@ static const struct groups *part_of(const struct group_by *op, int64_t part)
     return op->parts != NULL ? &op->parts[part] : &op->used[part]->groups;
 }
 
+static struct group_by *of_source(struct gar_source *source)
+{
+    return (struct group_by *)(void *)((char *)source - offsetof(struct group_by, source));
+}
+
 static enum gar_status group_by_next(struct gar_source *source, struct gar_query *query,
                                      struct gar_source_unit *out, struct gar_error *err)
 {
-    struct group_by *op =
-        (struct group_by *)(void *)((char *)source - offsetof(struct group_by, source));
+    struct group_by *op = of_source(source);
     (void)query;
     (void)err;
+    if (op->has_parts) {
+        return GAR_EOF;
+    }
     const int64_t parts = op->parts != NULL ? op->part_count : gar_min_i64(op->used_count, 1);
     while (op->next_part < parts && op->next_row >= part_of(op, op->next_part)->count) {
         op->next_part++;
@@ -646,8 +946,7 @@ static enum gar_status group_by_decode(struct gar_source *source, struct gar_sou
                                        int32_t worker, int64_t max_rows, struct gar_batch **out,
                                        struct gar_error *err)
 {
-    struct group_by *op =
-        (struct group_by *)(void *)((char *)source - offsetof(struct group_by, source));
+    struct group_by *op = of_source(source);
     (void)worker;
     const int64_t rows = gar_min_i64(unit->end - unit->next, max_rows);
     if (rows <= 0) {
@@ -680,6 +979,117 @@ static void group_by_unit_free(struct gar_source *source, struct gar_source_unit
     (void)unit;
 }
 
+/* ---- parts ---- */
+
+static void free_state(struct group_by *op)
+{
+    for (int32_t i = 0; op->workers != NULL && i < op->worker_count; i++) {
+        free_worker(op, op->workers[i]);
+    }
+    for (int64_t p = 0; op->parts != NULL && p < op->part_count; p++) {
+        destroy_groups(op, &op->parts[p]);
+    }
+    for (int64_t k = 0; k < op->share_count; k++) {
+        gar_group_parts_destroy(&op->shares[k].parts);
+    }
+    gar_partitioned_free(op->aside);
+    gar_free(op->parts);
+    gar_free(op->workers);
+    gar_free(op->used);
+    gar_free(op->shares);
+    op->parts = NULL;
+    op->workers = op->used = NULL;
+    op->shares = NULL;
+    op->aside = NULL;
+    op->share_count = op->used_count = op->part_count = 0;
+}
+
+/* What has parts is needed until the last of them is through. */
+static void group_by_release(struct gar_source *source)
+{
+    struct group_by *op = of_source(source);
+    while (op != NULL && op->open_parts == 0) {
+        free_state(op);
+        op = op->whole;
+        if (op != NULL) {
+            op->open_parts--;
+        }
+    }
+}
+
+static void free_part(void *object)
+{
+    free_state((struct group_by *)object);
+    gar_free(object);
+}
+
+/* Groups of the partition, of all that gives some. */
+static void list_shares(const struct group_by *op, int64_t p, struct group_by *part)
+{
+    for (int64_t k = 0; k < op->used_count + op->share_count; k++) {
+        const bool is_own = k < op->used_count;
+        const struct share *share = is_own ? NULL : &op->shares[k - op->used_count];
+        const struct gar_group_parts *parts = is_own ? &op->used[k]->parts : &share->parts;
+        const int64_t first = parts->starts[p];
+        if (parts->starts[p + 1] > first) {
+            part->shares[part->share_count++] =
+                (struct share){.groups = is_own ? &op->used[k]->groups : share->groups,
+                               .listed = parts->groups + first,
+                               .count = parts->starts[p + 1] - first};
+        }
+    }
+}
+
+/* An operator for one partition: the plan's things are borrowed from the whole. */
+static enum gar_status new_part(struct group_by *op, int32_t p, struct group_by **out,
+                                struct gar_error *err)
+{
+    struct group_by *part = (struct group_by *)gar_calloc(1, (int64_t)sizeof *part);
+    if (part == NULL) {
+        return gar_error_nomem(err, (int64_t)sizeof *part);
+    }
+    *part = *op;
+    part->workers = part->used = NULL;
+    part->worker_count = 0;
+    part->used_count = part->part_count = part->share_count = part->open_parts = 0;
+    part->parts = NULL;
+    part->aside = NULL;
+    part->is_short = 0;
+    part->has_parts = false;
+    part->next_part = part->next_row = 0;
+    part->shift = op->shift + GAR_PARTITION_BITS;
+    part->whole = op;
+    part->shares =
+        (struct share *)gar_calloc(op->used_count + op->share_count, (int64_t)sizeof *part->shares);
+    if (part->shares == NULL) {
+        gar_free(part);
+        return gar_error_nomem(err, (int64_t)sizeof *part->shares);
+    }
+    list_shares(op, p, part);
+    GAR_TRY(gar_query_own(op->query, part, free_part, err));
+    op->open_parts++;
+    *out = part;
+    return GAR_OK;
+}
+
+/* All partitions, one after the other, behind this source. */
+static enum gar_status group_by_follow(struct gar_source *source, struct gar_pipeline *pipeline,
+                                       int64_t at, struct gar_error *err)
+{
+    struct group_by *op = of_source(source);
+    for (int32_t p = 0; op->has_parts && p < GAR_PARTITIONS; p++) {
+        struct group_by *part = NULL;
+        struct gar_source *rows = NULL;
+        struct gar_branch branch = pipeline->branches[at];
+        GAR_TRY(new_part(op, p, &part, err));
+        GAR_TRY(gar_partitioned_source(op->aside, p, op->source.op, &rows, err));
+        GAR_TRY(gar_pipeline_new_before(pipeline, rows, &part->base, &branch.before, err));
+        branch.source = &part->source;
+        GAR_TRY(gar_pipeline_insert(pipeline, at + p, &branch, err));
+    }
+    return GAR_OK;
+}
+
 static void source_explain(const struct gar_source *source, struct gar_strbuf *out)
 {
     (void)source;
@@ -703,15 +1113,8 @@ static void group_by_explain(const struct gar_sink *base, struct gar_strbuf *out
 static void free_group_by(void *object)
 {
     struct group_by *op = (struct group_by *)object;
-    for (int32_t i = 0; op->workers != NULL && i < op->worker_count; i++) {
-        free_worker(op, op->workers[i]);
-    }
-    for (int64_t p = 0; op->parts != NULL && p < op->part_count; p++) {
-        destroy_groups(op, &op->parts[p]);
-    }
-    gar_free(op->parts);
-    gar_free(op->workers);
-    gar_free(op->used);
+    free_state(op);
+    gar_schema_unref(op->row_schema);
     gar_free(op->calls);
     gar_free(op->state_specs);
     gar_free(op->state_arguments);
@@ -797,6 +1200,7 @@ static void assign_states(struct group_by *op)
         const bool is_distinct = call->spec.kind == GAR_AGGREGATE_COUNT_DISTINCT;
         const bool keeps_rows = gar_aggregate_keeps_rows(call->spec.kind);
         op->keeps_rows = op->keeps_rows || keeps_rows;
+        op->has_places = op->has_places || gar_aggregate_has_places(call->spec.kind);
         op->may_waste = op->may_waste && call->spec.kind != GAR_AGGREGATE_PRODUCT &&
                         !(keeps_rows && (!is_distinct || op->key_count == 0));
         call->state = -1;
@@ -833,6 +1237,31 @@ static enum gar_status make_keys(struct group_by *op, struct gar_error *err)
     return status;
 }
 
+/* Of rows put aside: outputs of the program, then maybe their places. */
+static enum gar_status make_row_schema(struct group_by *op, struct gar_error *err)
+{
+    if (op->key_count == 0) {
+        return GAR_OK;
+    }
+    char name[] = "";
+    struct gar_field *fields =
+        (struct gar_field *)gar_calloc(op->output_count + 1, (int64_t)sizeof *fields);
+    if (fields == NULL) {
+        return gar_error_nomem(err, (op->output_count + 1) * (int64_t)sizeof *fields);
+    }
+    for (int64_t i = 0; i <= op->output_count; i++) {
+        fields[i] = (struct gar_field){.name = name,
+                                       .type = i < op->output_count
+                                                   ? gar_program_output_type(op->program, i)
+                                                   : gar_type_of(GAR_UINT64),
+                                       .nullable = true};
+    }
+    const enum gar_status status =
+        gar_schema_new(fields, op->output_count + op->has_places, true, &op->row_schema, err);
+    gar_free(fields);
+    return status;
+}
+
 enum gar_status gar_group_by_new(struct gar_query *query, const struct gar_plan *plan,
                                  struct gar_sink **out_sink, struct gar_source **out_source,
                                  struct gar_error *err)
@@ -847,6 +1276,8 @@ enum gar_status gar_group_by_new(struct gar_query *query, const struct gar_plan 
                                                            .next = group_by_next,
                                                            .decode = group_by_decode,
                                                            .unit_free = group_by_unit_free,
+                                                           .follow = group_by_follow,
+                                                           .release = group_by_release,
                                                            .explain = source_explain};
     struct group_by *op = (struct group_by *)gar_calloc(1, (int64_t)sizeof *op);
     if (op == NULL) {
@@ -872,6 +1303,7 @@ enum gar_status gar_group_by_new(struct gar_query *query, const struct gar_plan 
     GAR_TRY(make_keys(op, err));
     GAR_TRY(make_program(op, plan, err));
     assign_states(op);
+    GAR_TRY(make_row_schema(op, err));
     *out_sink = &op->base;
     *out_source = &op->source;
     return GAR_OK;

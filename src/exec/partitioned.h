@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows divided by the hash of their key, kept apart until each partition's turn comes.
+ *
+ * Workers add rows with their hashes. A worker gathers some thousands, divides them by GAR_PARTITION_BITS bits of the hash
+ * (from bit `shift` on, from the top) and keeps a batch for each partition: those of resident partitions in memory, the
+ * others on disk (exec/spilled.h). A partition is read as a source, in any order of its rows.
+ *
+ * Memory: a few MiB a worker while rows are added, the batches of resident partitions, a few words a batch on disk.
+ * Order: none. */
+#ifndef GAR_EXEC_PARTITIONED_H
+#define GAR_EXEC_PARTITIONED_H
+
+#include "exec/exec_priv.h"
+
+enum { GAR_PARTITION_BITS = 5, GAR_PARTITIONS = 1 << GAR_PARTITION_BITS };
+
+struct gar_partitioned;
+
+/* Is the room of the query's memory below `bytes`, or below what every operator leaves to others? Any thread. */
+bool gar_query_is_short(const struct gar_query *query, int64_t bytes);
+/* For tests: rows are put on disk wherever they may be. */
+bool gar_query_spills_always(const struct gar_query *query);
+
+/* resident: how many partitions, the first ones, lie in memory. Errors: GAR_ERR_NOMEM. Owns: caller frees;
+ * schema and memory are borrowed. */
+GAR_MUST_USE enum gar_status gar_partitioned_new(struct gar_query *query, struct gar_schema *schema,
+                                                 int32_t shift, int32_t resident,
+                                                 struct gar_memory *memory,
+                                                 struct gar_partitioned **out,
+                                                 struct gar_error *err);
+void gar_partitioned_free(struct gar_partitioned *parts);
+/* The partition of a hash. */
+GAR_INLINE int32_t gar_partition_of(uint32_t hash, int32_t shift)
+{
+    return (int32_t)((hash << shift) >> (32 - GAR_PARTITION_BITS));
+}
+
+/* Bits of a hash after which rows are not divided any more. */
+enum { GAR_PARTITION_SHIFT_MAX = 4 * GAR_PARTITION_BITS };
+
+/* compute, each worker for itself: add rows of columns of the schema's types (any encodings; references are taken).
+ * Errors: GAR_ERR_NOMEM, IO errors of writing. */
+GAR_MUST_USE enum gar_status gar_partitioned_add(struct gar_partitioned *parts, int32_t worker,
+                                                 struct gar_column *const *columns, int64_t rows,
+                                                 const uint32_t *hashes, struct gar_error *err);
+/* compute, each worker for itself: after the last row; or to put what it holds of partitions that are resident no more on
+ * disk. */
+GAR_MUST_USE enum gar_status gar_partitioned_flush(struct gar_partitioned *parts, int32_t worker,
+                                                   struct gar_error *err);
+/* Any thread: from now on only partitions below `resident` stay in memory; the number never rises. */
+void gar_partitioned_evict(struct gar_partitioned *parts, int32_t resident);
+int32_t gar_partitioned_resident(const struct gar_partitioned *parts);
+
+/* Has any row been added? No worker is at work. */
+bool gar_partitioned_is_used(const struct gar_partitioned *parts);
+
+/* After the flushes, role: what a partition holds. */
+int64_t gar_partitioned_rows(const struct gar_partitioned *parts, int32_t partition);
+int64_t gar_partitioned_bytes(const struct gar_partitioned *parts, int32_t partition);
+/* The batches of a resident partition, one after the other; NULL: no more. *at begins at 0. Borrowed. */
+struct gar_batch *gar_partitioned_next(const struct gar_partitioned *parts, int32_t partition,
+                                       int64_t *at);
+/* A source of the partition's rows, owned by the query; its batches are gone when it is released. `op`: number of the
+ * operator in the profile. Errors: GAR_ERR_NOMEM. */
+GAR_MUST_USE enum gar_status gar_partitioned_source(struct gar_partitioned *parts,
+                                                    int32_t partition, int32_t op,
+                                                    struct gar_source **out, struct gar_error *err);
+
+#endif
