@@ -17,6 +17,7 @@
 struct gar_query;
 struct gar_pipeline;
 struct gar_job;
+struct gar_spill_file;
 
 /* Rows that one decode call gives at most: what an operator works on at once, sized for L2. */
 #define GAR_EXEC_BATCH_ROWS 16384
@@ -37,6 +38,7 @@ struct gar_source_unit {
     int64_t part;          /* a sink's: which part */
     int64_t next;          /* and its next row */
     int64_t end;
+    struct gar_batch *batch; /* a source's that reads its parts: what it has read; owned by it */
 };
 
 struct gar_source_vtable {
@@ -77,7 +79,7 @@ struct gar_transform {
 struct gar_transform_vtable {
     const char *name; /* "filter" */
     enum gar_status (*worker_new)(struct gar_transform *transform, struct gar_query *query,
-                                  void **out, struct gar_error *err);
+                                  int32_t worker, void **out, struct gar_error *err);
     void (*worker_free)(struct gar_transform *transform, void *worker);
     /* compute: consumes batch (also on failure); *out is NULL when no row is left. */
     enum gar_status (*apply)(struct gar_transform *transform, void *worker, struct gar_batch *batch,
@@ -291,11 +293,12 @@ struct gar_watchdog {
 };
 
 struct gar_query {
-    int64_t refs;                /* atomic */
-    struct gar_runtime *runtime; /* borrowed; entered while it runs in the pools */
-    struct gar_memory *memory;   /* owned reference */
-    struct gar_cancel *cancel;   /* owned reference */
-    struct gar_profile *profile; /* owned reference */
+    int64_t refs;                 /* atomic */
+    struct gar_runtime *runtime;  /* borrowed; entered while it runs in the pools */
+    struct gar_memory *memory;    /* owned reference */
+    struct gar_cancel *cancel;    /* owned reference */
+    struct gar_profile *profile;  /* owned reference */
+    struct gar_spill_file *spill; /* owned; what it cannot hold */
     struct gar_cancel_waker waker;
     struct gar_timer deadline;
     struct gar_schema *schema;    /* owned reference */

@@ -7,23 +7,24 @@
 
 #include "arrow/gather.h"
 #include "base/alloc.h"
+#include "exec/spilled.h"
 
 enum {
     GATHER_ROWS = 1 << 16, /* of a worker, before they are divided */
     GATHER_BYTES = 4 << 20,
+    GATHER_BYTES_MIN = 128 << 10,
+    EVICT_STEP = 2,
+    OTHERS_BYTES_MAX = 512 << 20, /* that an operator leaves to others */
 };
 
-/* Rows of one partition that one worker put away together. */
-struct piece {
-    struct gar_batch *batch; /* owned; NULL: on disk */
-    int64_t rows;
-    int64_t bytes;
-};
-
+/* Rows of one partition that one worker put away. */
 struct pieces {
-    struct piece *items; /* owned */
+    struct gar_batch **items; /* owned; those in memory */
     int64_t count;
     int64_t capacity;
+    int64_t rows; /* of them */
+    int64_t bytes;
+    struct gar_spilled run; /* those on disk */
 };
 
 /* A batch as it was added. */
@@ -48,14 +49,17 @@ struct gar_partitioned {
     struct gar_schema *schema; /* borrowed */
     struct gar_memory *memory; /* borrowed */
     int32_t shift;
-    int32_t resident;        /* atomic */
+    int32_t resident; /* atomic */
+    int64_t overhead;
+    int64_t rows_in_memory;  /* atomic */
     struct worker **workers; /* owned; NULL where a worker had nothing to do */
     int32_t worker_count;
 };
 
 enum gar_status gar_partitioned_new(struct gar_query *query, struct gar_schema *schema,
-                                    int32_t shift, int32_t resident, struct gar_memory *memory,
-                                    struct gar_partitioned **out, struct gar_error *err)
+                                    int32_t shift, int32_t resident, int64_t overhead,
+                                    struct gar_memory *memory, struct gar_partitioned **out,
+                                    struct gar_error *err)
 {
     struct gar_partitioned *parts = (struct gar_partitioned *)gar_calloc(1, (int64_t)sizeof *parts);
     if (parts == NULL) {
@@ -71,6 +75,7 @@ enum gar_status gar_partitioned_new(struct gar_query *query, struct gar_schema *
     parts->memory = memory;
     parts->shift = shift;
     parts->resident = resident;
+    parts->overhead = overhead;
     parts->worker_count = query->workers;
     *out = parts;
     return GAR_OK;
@@ -95,9 +100,10 @@ static void drop_added(const struct gar_partitioned *parts, struct worker *w)
 static void drop_pieces(struct pieces *pieces)
 {
     for (int64_t i = 0; i < pieces->count; i++) {
-        gar_batch_unref(pieces->items[i].batch);
+        gar_batch_unref(pieces->items[i]);
     }
     gar_free(pieces->items);
+    gar_spilled_destroy(&pieces->run);
     memset(pieces, 0, sizeof *pieces);
 }
 
@@ -137,21 +143,59 @@ int32_t gar_partitioned_resident(const struct gar_partitioned *parts)
 
 /* ---- dividing ---- */
 
-/* A batch (moved) of the partition is put away. */
-static enum gar_status put_away(struct gar_partitioned *parts, struct worker *w, int32_t p,
-                                struct gar_batch *batch, struct gar_error *err)
+/* A batch (moved) of the partition is kept in memory. */
+static enum gar_status keep(struct gar_partitioned *parts, struct pieces *pieces,
+                            struct gar_batch *batch, struct gar_error *err)
 {
-    struct pieces *pieces = &w->pieces[p];
     const enum gar_status status = gar_grow((void **)&pieces->items, &pieces->capacity,
                                             pieces->count + 1, (int64_t)sizeof *pieces->items, err);
     if (status < 0) {
         gar_batch_unref(batch);
         return status;
     }
-    pieces->items[pieces->count++] =
-        (struct piece){.batch = batch, .rows = batch->rows, .bytes = gar_batch_bytes(batch)};
-    (void)parts;
+    pieces->items[pieces->count++] = batch;
+    pieces->rows += batch->rows;
+    pieces->bytes += gar_batch_bytes(batch);
+    (void)__atomic_fetch_add(&parts->rows_in_memory, batch->rows, __ATOMIC_RELAXED);
     return GAR_OK;
+}
+
+/* A batch of the partition goes to disk. */
+static enum gar_status write_batch(struct gar_partitioned *parts, struct pieces *pieces,
+                                   const struct gar_batch *batch, struct gar_error *err)
+{
+    if (pieces->run.schema == NULL) {
+        gar_spilled_init(&pieces->run, parts->query->spill, parts->schema);
+    }
+    return gar_spilled_add(&pieces->run, batch, parts->memory, err);
+}
+
+/* What the worker holds of partitions that are not resident any more goes to disk. */
+static enum gar_status write_evicted(struct gar_partitioned *parts, struct worker *w,
+                                     struct gar_error *err)
+{
+    for (int32_t p = gar_partitioned_resident(parts); p < GAR_PARTITIONS; p++) {
+        struct pieces *pieces = &w->pieces[p];
+        (void)__atomic_fetch_sub(&parts->rows_in_memory, pieces->rows, __ATOMIC_RELAXED);
+        pieces->rows = pieces->bytes = 0;
+        while (pieces->count > 0) {
+            struct gar_batch *batch = pieces->items[--pieces->count];
+            const enum gar_status status = write_batch(parts, pieces, batch, err);
+            gar_batch_unref(batch);
+            GAR_TRY(status);
+        }
+    }
+    return GAR_OK;
+}
+
+/* When it gets short, a few partitions less stay. */
+static void look_at_room(struct gar_partitioned *parts)
+{
+    const int32_t resident = gar_partitioned_resident(parts);
+    const int64_t rows = __atomic_load_n(&parts->rows_in_memory, __ATOMIC_RELAXED);
+    if (resident > 0 && gar_query_is_short(parts->query, parts->shift, rows * parts->overhead)) {
+        gar_partitioned_evict(parts, resident > EVICT_STEP ? resident - EVICT_STEP : 0);
+    }
 }
 
 /* Column c of all that was added. */
@@ -226,7 +270,7 @@ static enum gar_status divide_column(const struct gar_partitioned *parts, const 
     return status;
 }
 
-static enum gar_status divide(struct gar_partitioned *parts, struct worker *w,
+static enum gar_status divide(struct gar_partitioned *parts, struct worker *w, bool may_write,
                               struct gar_error *err)
 {
     const int64_t count = parts->schema->count;
@@ -244,7 +288,12 @@ static enum gar_status divide(struct gar_partitioned *parts, struct worker *w,
         status = gar_batch_new(parts->schema, d.columns + p * count, rows, &batch, err);
         if (status >= 0) {
             memset(d.columns + p * count, 0, (size_t)count * sizeof *d.columns);
-            status = put_away(parts, w, p, batch, err);
+            if (!may_write || p < gar_partitioned_resident(parts)) {
+                status = keep(parts, &w->pieces[p], batch, err);
+                continue;
+            }
+            status = write_batch(parts, &w->pieces[p], batch, err);
+            gar_batch_unref(batch);
         }
     }
     free_columns(d.columns, GAR_PARTITIONS * count);
@@ -293,14 +342,39 @@ enum gar_status gar_partitioned_add(struct gar_partitioned *parts, int32_t worke
     memcpy(w->hashes + w->rows, hashes, (size_t)rows * sizeof *hashes);
     w->added[w->count++] = (struct added){kept, rows};
     w->rows += rows;
-    return w->rows >= GATHER_ROWS || w->bytes >= GATHER_BYTES ? divide(parts, w, err) : GAR_OK;
+    const int64_t most = gar_max_i64(
+        gar_min_i64(gar_query_room(parts->query, 0) / (8 * parts->worker_count), GATHER_BYTES),
+        GATHER_BYTES_MIN);
+    if (w->rows < GATHER_ROWS && w->bytes < most) {
+        return GAR_OK;
+    }
+    GAR_TRY(divide(parts, w, true, err));
+    look_at_room(parts);
+    return write_evicted(parts, w, err);
 }
 
 enum gar_status gar_partitioned_flush(struct gar_partitioned *parts, int32_t worker,
                                       struct gar_error *err)
 {
     struct worker *w = parts->workers[worker];
-    return w != NULL && w->rows > 0 ? divide(parts, w, err) : GAR_OK;
+    if (w == NULL) {
+        return GAR_OK;
+    }
+    if (w->rows > 0) {
+        GAR_TRY(divide(parts, w, true, err));
+    }
+    return write_evicted(parts, w, err);
+}
+
+enum gar_status gar_partitioned_settle(struct gar_partitioned *parts, struct gar_error *err)
+{
+    for (int32_t i = 0; i < parts->worker_count; i++) {
+        struct worker *w = parts->workers[i];
+        if (w != NULL && w->rows > 0) {
+            GAR_TRY(divide(parts, w, false, err));
+        }
+    }
+    return GAR_OK;
 }
 
 /* ---- reading ---- */
@@ -310,9 +384,7 @@ int64_t gar_partitioned_rows(const struct gar_partitioned *parts, int32_t partit
     int64_t rows = 0;
     for (int32_t i = 0; i < parts->worker_count; i++) {
         const struct worker *w = parts->workers[i];
-        for (int64_t k = 0; w != NULL && k < w->pieces[partition].count; k++) {
-            rows += w->pieces[partition].items[k].rows;
-        }
+        rows += w != NULL ? w->pieces[partition].rows + w->pieces[partition].run.rows : 0;
     }
     return rows;
 }
@@ -322,9 +394,7 @@ int64_t gar_partitioned_bytes(const struct gar_partitioned *parts, int32_t parti
     int64_t bytes = 0;
     for (int32_t i = 0; i < parts->worker_count; i++) {
         const struct worker *w = parts->workers[i];
-        for (int64_t k = 0; w != NULL && k < w->pieces[partition].count; k++) {
-            bytes += w->pieces[partition].items[k].bytes;
-        }
+        bytes += w != NULL ? w->pieces[partition].bytes : 0;
     }
     return bytes;
 }
@@ -339,17 +409,13 @@ bool gar_partitioned_is_used(const struct gar_partitioned *parts)
     return false;
 }
 
-struct gar_batch *gar_partitioned_next(const struct gar_partitioned *parts, int32_t partition,
-                                       int64_t *at)
+struct gar_batch *gar_partitioned_take(struct gar_partitioned *parts, int32_t partition)
 {
-    int64_t n = (*at)++;
     for (int32_t i = 0; i < parts->worker_count; i++) {
-        const struct worker *w = parts->workers[i];
-        const int64_t count = w != NULL ? w->pieces[partition].count : 0;
-        if (n < count) {
-            return w->pieces[partition].items[n].batch;
+        struct worker *w = parts->workers[i];
+        if (w != NULL && w->pieces[partition].count > 0) {
+            return w->pieces[partition].items[--w->pieces[partition].count];
         }
-        n -= count;
     }
     return NULL;
 }
@@ -360,14 +426,15 @@ struct part_source {
     struct gar_source base;
     struct gar_partitioned *parts; /* borrowed; NULL when released */
     int32_t partition;
-    int32_t worker; /* of the next piece */
+    int32_t worker; /* of the next unit */
     int64_t next;
 };
 
-static struct piece *piece_of(const struct part_source *source, const struct gar_source_unit *unit)
+/* A unit is a batch of a worker: those in memory come first. */
+static struct pieces *pieces_of(const struct part_source *source,
+                                const struct gar_source_unit *unit)
 {
-    struct worker *w = source->parts->workers[unit->part >> 32];
-    return &w->pieces[source->partition].items[unit->part & UINT32_MAX];
+    return &source->parts->workers[unit->part >> 32]->pieces[source->partition];
 }
 
 static enum gar_status part_next(struct gar_source *base, struct gar_query *query,
@@ -379,37 +446,62 @@ static enum gar_status part_next(struct gar_source *base, struct gar_query *quer
     (void)err;
     for (; source->worker < parts->worker_count; source->worker++, source->next = 0) {
         const struct worker *w = parts->workers[source->worker];
-        if (w != NULL && source->next < w->pieces[source->partition].count) {
+        const struct pieces *pieces = w != NULL ? &w->pieces[source->partition] : NULL;
+        if (pieces != NULL && source->next < pieces->count + pieces->run.count) {
             out->part = ((int64_t)source->worker << 32) | source->next++;
-            out->end = piece_of(source, out)->rows;
             return GAR_OK;
         }
     }
     return GAR_EOF;
 }
 
+static enum gar_status read_unit(const struct part_source *source, struct gar_source_unit *unit,
+                                 struct gar_error *err)
+{
+    struct pieces *pieces = pieces_of(source, unit);
+    const int64_t i = unit->part & UINT32_MAX;
+    if (i < pieces->count) {
+        unit->batch = gar_batch_ref(pieces->items[i]);
+    } else {
+        GAR_TRY(gar_spilled_read(&pieces->run, i - pieces->count, source->parts->memory,
+                                 &unit->batch, err));
+    }
+    unit->end = unit->batch->rows;
+    return GAR_OK;
+}
+
 static enum gar_status part_decode(struct gar_source *base, struct gar_source_unit *unit,
                                    int32_t worker, int64_t max_rows, struct gar_batch **out,
                                    struct gar_error *err)
 {
-    struct part_source *source = (struct part_source *)base;
     (void)worker;
+    if (unit->batch == NULL) {
+        GAR_TRY(read_unit((struct part_source *)base, unit, err));
+    }
     const int64_t rows = gar_min_i64(unit->end - unit->next, max_rows);
     if (rows <= 0) {
         return GAR_EOF;
     }
-    GAR_TRY(gar_batch_slice(piece_of(source, unit)->batch, unit->next, rows, out, err));
+    GAR_TRY(gar_batch_slice(unit->batch, unit->next, rows, out, err));
     unit->next += rows;
     return GAR_OK;
 }
 
 static void part_unit_free(struct gar_source *base, struct gar_source_unit *unit)
 {
-    struct part_source *source = (struct part_source *)base;
-    if (source->parts != NULL) {
-        struct piece *piece = piece_of(source, unit);
-        gar_batch_unref(piece->batch);
-        piece->batch = NULL;
+    const struct part_source *source = (const struct part_source *)(const void *)base;
+    gar_batch_unref(unit->batch);
+    unit->batch = NULL;
+    if (source->parts == NULL) {
+        return;
+    }
+    struct pieces *pieces = pieces_of(source, unit);
+    const int64_t i = unit->part & UINT32_MAX;
+    if (i < pieces->count) {
+        gar_batch_unref(pieces->items[i]);
+        pieces->items[i] = NULL;
+    } else {
+        gar_spilled_release(&pieces->run, i - pieces->count);
     }
 }
 
@@ -455,11 +547,39 @@ enum gar_status gar_partitioned_source(struct gar_partitioned *parts, int32_t pa
 
 /* ---- when ---- */
 
-bool gar_query_is_short(const struct gar_query *query, int64_t bytes)
+/* The limit that the query's memory is under, and what is left; INT64_MAX: none. */
+static int64_t room_of(const struct gar_query *query, int64_t *out_limit)
 {
-    (void)query;
-    (void)bytes;
-    return false;
+    const struct gar_account *account = gar_profile_account(query->profile);
+    *out_limit = INT64_MAX;
+    if (account == NULL) {
+        return INT64_MAX;
+    }
+    struct gar_memory_usage usage;
+    gar_memory_pool_usage(account->pool, &usage);
+    *out_limit =
+        gar_min_i64(usage.limit_bytes, __atomic_load_n(&account->limit_bytes, __ATOMIC_RELAXED));
+    return gar_account_room_bytes(account);
+}
+
+static int64_t share_of_others(int64_t limit, int32_t shift)
+{
+    return gar_min_i64(limit / (shift == 0 ? 4 : 8), OTHERS_BYTES_MAX);
+}
+
+int64_t gar_query_room(const struct gar_query *query, int32_t shift)
+{
+    int64_t limit = 0;
+    const int64_t room = room_of(query, &limit);
+    return gar_max_i64(room - share_of_others(limit, shift), 0);
+}
+
+bool gar_query_is_short(const struct gar_query *query, int32_t shift, int64_t bytes)
+{
+    int64_t limit = 0;
+    const int64_t room = room_of(query, &limit);
+    return room < gar_max_i64(bytes, share_of_others(limit, shift)) &&
+           gar_spill_file_may_write(query->spill);
 }
 
 bool gar_query_spills_always(const struct gar_query *query)

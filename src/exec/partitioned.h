@@ -16,15 +16,19 @@ enum { GAR_PARTITION_BITS = 5, GAR_PARTITIONS = 1 << GAR_PARTITION_BITS };
 
 struct gar_partitioned;
 
-/* Is the room of the query's memory below `bytes`, or below what every operator leaves to others? Any thread. */
-bool gar_query_is_short(const struct gar_query *query, int64_t bytes);
+/* Is the room of the query's memory below `bytes`, or below what every operator leaves to others (parts of one, shift > 0,
+ * leave less)? Any thread. */
+bool gar_query_is_short(const struct gar_query *query, int32_t shift, int64_t bytes);
+/* What the query may still take, less what every operator leaves to others; at least 0. */
+int64_t gar_query_room(const struct gar_query *query, int32_t shift);
 /* For tests: rows are put on disk wherever they may be. */
 bool gar_query_spills_always(const struct gar_query *query);
 
-/* resident: how many partitions, the first ones, lie in memory. Errors: GAR_ERR_NOMEM. Owns: caller frees;
+/* resident: how many partitions, the first ones, lie in memory; fewer when it gets short: then there must be room for
+ * overhead bytes for each of their rows, too. Errors: GAR_ERR_NOMEM. Owns: caller frees;
  * schema and memory are borrowed. */
 GAR_MUST_USE enum gar_status gar_partitioned_new(struct gar_query *query, struct gar_schema *schema,
-                                                 int32_t shift, int32_t resident,
+                                                 int32_t shift, int32_t resident, int64_t overhead,
                                                  struct gar_memory *memory,
                                                  struct gar_partitioned **out,
                                                  struct gar_error *err);
@@ -54,12 +58,14 @@ int32_t gar_partitioned_resident(const struct gar_partitioned *parts);
 /* Has any row been added? No worker is at work. */
 bool gar_partitioned_is_used(const struct gar_partitioned *parts);
 
-/* After the flushes, role: what a partition holds. */
+/* After the flushes, role: rows of a partition, and what it holds in memory. */
 int64_t gar_partitioned_rows(const struct gar_partitioned *parts, int32_t partition);
 int64_t gar_partitioned_bytes(const struct gar_partitioned *parts, int32_t partition);
-/* The batches of a resident partition, one after the other; NULL: no more. *at begins at 0. Borrowed. */
-struct gar_batch *gar_partitioned_next(const struct gar_partitioned *parts, int32_t partition,
-                                       int64_t *at);
+/* role: take a batch out of a resident partition; NULL: no more. Owns: caller unrefs. */
+struct gar_batch *gar_partitioned_take(struct gar_partitioned *parts, int32_t partition);
+/* role, no worker is at work: divide what was added and not divided yet; it stays in memory. */
+GAR_MUST_USE enum gar_status gar_partitioned_settle(struct gar_partitioned *parts,
+                                                    struct gar_error *err);
 /* A source of the partition's rows, owned by the query; its batches are gone when it is released. `op`: number of the
  * operator in the profile. Errors: GAR_ERR_NOMEM. */
 GAR_MUST_USE enum gar_status gar_partitioned_source(struct gar_partitioned *parts,

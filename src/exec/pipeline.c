@@ -163,7 +163,7 @@ static enum gar_status need_state(struct gar_job *job, int32_t worker, int64_t t
     struct gar_transform *transform = branch->transforms[t];
     void **state = &branch->worker_states[worker * branch->transform_count + t];
     if (*state == NULL && transform->vtable->worker_new != NULL) {
-        GAR_TRY(transform->vtable->worker_new(transform, job->query, state, err));
+        GAR_TRY(transform->vtable->worker_new(transform, job->query, worker, state, err));
     }
     *out = *state;
     return GAR_OK;

@@ -9,12 +9,24 @@
  * 3. Rows that came to a worker one behind the other are a run. Runs in the order of their places are the result: parts of
  *    the kept batches, with the marked rows selected. Nothing is copied.
  *
- * Memory: keys and kept rows of every worker; while they are joined, once more the keys of the partitions at work.
- * Order: kept. */
+ * When memory is short, tables are frozen: rows of keys that a worker has are dropped as before, all others are put aside by
+ * hash partition with their places (exec/partitioned.h). Each partition is then made distinct by an operator of its own (a
+ * part), one after the other, which takes over the partition's groups of all frozen tables in step 2; a part that is
+ * short of memory does the same, by further bits of the hash. A part's rows come in any order: it keeps a row for a key
+ * again when its place is before that of the one it has.
+ *
+ * Memory: keys and kept rows of every worker; while they are joined, once more the keys of the partitions at work. Under
+ * pressure those of frozen tables and of one partition.
+ * Order: kept; by partition under pressure. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "arrow/gather.h"
 #include "base/alloc.h"
 #include "base/stop.h"
 #include "exec/group_table.h"
 #include "exec/ops/ops.h"
+#include "exec/partitioned.h"
 #include "kernels/radix_sort.h"
 
 enum {
@@ -22,6 +34,7 @@ enum {
     KEEP_ROWS = 1024,
     JOIN_ALONE_GROUPS = 1 << 13, /* so many groups in all are joined by one item */
     STOP_STEPS = 1 << 16,
+    FORCED_SHIFT_MAX = 2 * GAR_PARTITION_BITS, /* where tests force it */
 };
 
 /* With rows of one worker only, the first stage is the last: it orders them. */
@@ -44,10 +57,27 @@ struct worker {
     int64_t run_count;
     int64_t run_capacity;
     uint64_t next_place; /* of the row behind the last one pushed */
+    int64_t count;       /* groups whose rows are kept */
+    int64_t kept_rows;
+    struct gar_buffer *
+        row_of; /* owned; of a part: uint32_t kept row of each group; else row g is that of group g */
+    bool is_frozen;             /* takes no more groups */
+    struct gar_column **picked; /* owned array; rows put aside */
+    struct gar_buffer *lists;   /* owned; uint32_t rows put aside, and their hashes */
+    uint64_t *scratch;          /* owned; key rows */
     /* after the input */
     struct gar_group_parts parts;
-    uint8_t *is_first; /* owned; of each group; NULL: all are */
-    int64_t *starts;   /* owned; first group of each kept batch, and the end */
+    uint8_t *is_first; /* owned; of each kept row; NULL: all are */
+    int64_t *starts;   /* owned; first row of each kept batch, and the end */
+};
+
+/* Groups of a frozen table that a part takes over. */
+struct share {
+    struct worker *worker;
+    const uint32_t *listed; /* borrowed from the giver */
+    int64_t count;
+    struct gar_group_parts parts; /* of the listed ones */
+    uint32_t *rows;               /* owned; their kept rows, ascending */
 };
 
 /* Rows of a part of a kept batch. */
@@ -56,6 +86,7 @@ struct segment {
     int64_t batch;
     int64_t row; /* in the batch */
     int64_t rows;
+    const uint32_t *listed; /* the kept rows, ascending, all of the batch; NULL: from row on */
 };
 
 struct distinct {
@@ -76,6 +107,17 @@ struct distinct {
     int64_t segment_count;
     int64_t segment_capacity;
     int64_t next_segment;
+    /* under pressure */
+    struct gar_schema *row_schema; /* owned reference; the input's columns, then places */
+    struct gar_partitioned *aside; /* owned */
+    int32_t is_short;              /* atomic: all workers freeze */
+    bool has_parts;                /* what is aside makes the result */
+    int32_t shift;                 /* bits of the hash that all its rows share */
+    int64_t bytes_before;          /* that the operator held when this part of it began */
+    struct distinct *whole;        /* of a part: what it is a part of; the plan's things are its */
+    struct share *shares;          /* owned; of a part */
+    int64_t share_count;
+    int64_t open_parts; /* that are not through */
 };
 
 static void free_worker(struct worker *w)
@@ -90,6 +132,10 @@ static void free_worker(struct worker *w)
     gar_batch_list_destroy(&w->kept);
     gar_buffer_unref(w->places);
     gar_free(w->runs);
+    gar_buffer_unref(w->row_of);
+    gar_free(w->picked);
+    gar_buffer_unref(w->lists);
+    gar_free(w->scratch);
     gar_group_parts_destroy(&w->parts);
     gar_free(w->is_first);
     gar_free(w->starts);
@@ -105,7 +151,9 @@ static enum gar_status make_worker(struct distinct *op, struct worker **out, str
     *out = w; /* freed with the operator */
     gar_batch_list_init(&w->kept);
     w->keys = (struct gar_column **)gar_calloc(op->key_count, (int64_t)sizeof(struct gar_column *));
-    if (w->keys == NULL) {
+    w->picked = (struct gar_column **)gar_calloc(op->row_schema->count + op->key_count,
+                                                 (int64_t)sizeof(struct gar_column *));
+    if (w->keys == NULL || w->picked == NULL) {
         return gar_error_nomem(err, op->key_count * 8);
     }
     GAR_TRY(gar_eval_new(op->program, op->base.memory, &w->eval, err));
@@ -174,74 +222,274 @@ static enum gar_status note_run(struct worker *w, uint64_t place, int64_t rows, 
     return GAR_OK;
 }
 
-/* Find groups and keep the first rows of new ones. */
-static enum gar_status add_batch(struct distinct *op, struct worker *w,
-                                 const struct gar_batch *batch, int64_t seq, int64_t row,
-                                 struct gar_error *err)
+/* Rows of an input batch. */
+struct rows {
+    const struct gar_batch *batch;
+    uint64_t place;         /* of the first */
+    const uint64_t *places; /* of each; NULL: they follow the first */
+};
+
+static uint64_t place_of(const struct rows *rows, int64_t i)
 {
-    const int64_t rows = batch->rows;
-    const int64_t before = gar_group_table_count(w->table);
-    GAR_TRY(note_run(w, ((uint64_t)seq << 32) | (uint64_t)row, rows, before, err));
-    GAR_TRY(grow_to(op->base.memory, &w->numbers, rows * (int64_t)sizeof(uint32_t), err));
-    uint32_t *numbers = (uint32_t *)(void *)w->numbers->data;
-    GAR_TRY(gar_group_table_find(w->table, w->keys, rows, numbers, err));
+    return rows->places != NULL ? rows->places[i] : rows->place + (uint64_t)i;
+}
+
+/* Rows of the batch that are kept: the first of each new group. Returns how many. */
+static int64_t list_new(struct worker *w, const struct rows *rows, const uint32_t *numbers,
+                        int64_t before, uint32_t *listed)
+{
+    uint64_t *places = (uint64_t *)(void *)w->places->data;
     const int64_t fresh = gar_group_table_count(w->table) - before;
-    if (fresh == 0) {
-        return GAR_OK;
-    }
-    GAR_TRY(
-        grow_to(op->base.memory, &w->places, (before + fresh) * (int64_t)sizeof(uint64_t), err));
-    struct gar_buffer *list = NULL;
-    GAR_TRY(gar_buffer_new(op->base.memory, fresh * (int64_t)sizeof(uint32_t), &list, err));
-    uint32_t *listed = (uint32_t *)(void *)list->data;
-    uint64_t *places = (uint64_t *)(void *)w->places->data + before;
     int64_t n = 0;
-    for (int64_t i = 0; i < rows && n < fresh; i++) {
+    for (int64_t i = 0; i < rows->batch->rows && n < fresh; i++) {
         if (numbers[i] == before + n) {
             listed[n] = (uint32_t)i;
-            places[n] = ((uint64_t)seq << 32) | (uint64_t)(row + i);
+            places[before + n] = place_of(rows, i);
             n++;
         }
     }
-    return keep_rows(op, w, batch, list, n, err);
+    return n;
+}
+
+/* The same of a part: also rows before the one that is kept. */
+static int64_t list_earlier(struct worker *w, const struct rows *rows, const uint32_t *numbers,
+                            int64_t before, uint32_t *listed)
+{
+    uint64_t *places = (uint64_t *)(void *)w->places->data;
+    uint32_t *row_of = (uint32_t *)(void *)w->row_of->data;
+    int64_t known = before;
+    int64_t n = 0;
+    for (int64_t i = 0; i < rows->batch->rows; i++) {
+        const uint32_t group = numbers[i];
+        const bool is_new = group == known;
+        if (is_new || place_of(rows, i) < places[group]) {
+            known += is_new;
+            places[group] = place_of(rows, i);
+            row_of[group] = (uint32_t)(w->kept_rows + n);
+            listed[n++] = (uint32_t)i;
+        }
+    }
+    return n;
+}
+
+/* Find groups and keep the first rows of new ones. */
+static enum gar_status keep_new(struct distinct *op, struct worker *w, const struct rows *rows,
+                                struct gar_error *err)
+{
+    struct gar_memory *memory = op->base.memory;
+    const int64_t count = rows->batch->rows;
+    const int64_t before = w->count;
+    GAR_TRY(note_run(w, rows->place, count, before, err));
+    GAR_TRY(grow_to(memory, &w->numbers, count * (int64_t)sizeof(uint32_t), err));
+    uint32_t *numbers = (uint32_t *)(void *)w->numbers->data;
+    GAR_TRY(gar_group_table_find(w->table, w->keys, count, numbers, err));
+    const int64_t after = gar_group_table_count(w->table);
+    if (after == before && op->whole == NULL) {
+        return GAR_OK;
+    }
+    GAR_TRY(grow_to(memory, &w->places, after * (int64_t)sizeof(uint64_t), err));
+    if (op->whole != NULL) {
+        GAR_TRY(grow_to(memory, &w->row_of, after * (int64_t)sizeof(uint32_t), err));
+    }
+    struct gar_buffer *list = NULL;
+    GAR_TRY(gar_buffer_new(memory, count * (int64_t)sizeof(uint32_t), &list, err));
+    uint32_t *listed = (uint32_t *)(void *)list->data;
+    const int64_t n = op->whole != NULL ? list_earlier(w, rows, numbers, before, listed)
+                                        : list_new(w, rows, numbers, before, listed);
+    if (n == 0) {
+        gar_buffer_unref(list);
+        return GAR_OK;
+    }
+    GAR_TRY(keep_rows(op, w, rows->batch, list, n, err));
+    w->kept_rows += n;
+    w->count = after;
+    return GAR_OK;
+}
+
+/* ---- rows put aside ---- */
+
+static bool may_divide(const struct distinct *op)
+{
+    return op->shift < GAR_PARTITION_SHIFT_MAX;
+}
+
+static void freeze(struct distinct *op, struct worker *w)
+{
+    __atomic_store_n(&op->is_short, 1, __ATOMIC_RELAXED);
+    gar_group_table_freeze(w->table, true);
+    w->is_frozen = true;
+}
+
+/* Before a batch of unit seq: is there room for what it may bring? */
+static void look_at_room(struct distinct *op, struct worker *w, int64_t seq)
+{
+    if (w->is_frozen || !may_divide(op)) {
+        return;
+    }
+    const int64_t own = gar_profile_memory_bytes(op->base.memory) - op->bytes_before;
+    const bool is_forced = gar_query_spills_always(op->query) && op->shift < FORCED_SHIFT_MAX &&
+                           (w->count > 0 || seq % 2 == 1);
+    if (is_forced || __atomic_load_n(&op->is_short, __ATOMIC_RELAXED) != 0 ||
+        gar_query_is_short(op->query, op->shift, own / op->worker_count)) {
+        freeze(op, w);
+    }
+}
+
+/* Columns of the listed rows: those of the input, their places, and their keys. */
+static enum gar_status pick_columns(struct distinct *op, struct worker *w, const struct rows *rows,
+                                    const uint32_t *listed, int64_t count, struct gar_error *err)
+{
+    struct gar_memory *memory = op->base.memory;
+    const int64_t columns = op->schema->count;
+    for (int64_t c = 0; c < columns; c++) {
+        GAR_TRY(
+            gar_column_gather(rows->batch->columns[c], listed, count, memory, &w->picked[c], err));
+    }
+    GAR_TRY(
+        gar_column_new(memory, gar_type_of(GAR_UINT64), count, false, &w->picked[columns], err));
+    uint64_t *places = (uint64_t *)gar_column_values_mut(w->picked[columns]);
+    for (int64_t i = 0; i < count; i++) {
+        places[i] = place_of(rows, listed[i]);
+    }
+    w->picked[columns]->null_count = 0;
+    for (int64_t k = 0; k < op->key_count; k++) {
+        GAR_TRY(
+            gar_column_gather(w->keys[k], listed, count, memory, &w->picked[columns + 1 + k], err));
+    }
+    return GAR_OK;
+}
+
+static enum gar_status put_aside(struct distinct *op, struct worker *w, int32_t worker,
+                                 const struct rows *rows, const uint32_t *listed, int64_t count,
+                                 uint32_t *hashes, struct gar_error *err)
+{
+    if (w->scratch == NULL) {
+        const int64_t bytes = (int64_t)op->layout.words * GAR_KEY_ROWS * (int64_t)sizeof(uint64_t);
+        w->scratch = (uint64_t *)gar_malloc(bytes);
+        if (w->scratch == NULL) {
+            return gar_error_nomem(err, bytes);
+        }
+    }
+    enum gar_status status = pick_columns(op, w, rows, listed, count, err);
+    if (status >= 0) {
+        gar_key_hashes(&op->layout, w->picked + op->schema->count + 1, 0, count, w->scratch,
+                       hashes);
+        status = gar_partitioned_add(op->aside, worker, w->picked, count, hashes, err);
+    }
+    for (int64_t c = 0; c < op->row_schema->count + op->key_count; c++) {
+        gar_column_unref(w->picked[c]);
+        w->picked[c] = NULL;
+    }
+    return status;
+}
+
+/* Rows of keys that a frozen table has not; of a part also those before the one it keeps. */
+static enum gar_status keep_others(struct distinct *op, struct worker *w, int32_t worker,
+                                   const struct rows *rows, struct gar_error *err)
+{
+    const int64_t count = rows->batch->rows;
+    const int64_t bytes = count * (int64_t)sizeof(uint32_t);
+    GAR_TRY(grow_to(op->base.memory, &w->numbers, bytes, err));
+    GAR_TRY(grow_to(op->base.memory, &w->lists, 2 * bytes, err));
+    uint32_t *numbers = (uint32_t *)(void *)w->numbers->data;
+    uint32_t *listed = (uint32_t *)(void *)w->lists->data;
+    GAR_TRY(gar_group_table_find(w->table, w->keys, count, numbers, err));
+    const uint64_t *places =
+        w->places != NULL ? (const uint64_t *)(const void *)w->places->data : NULL;
+    int64_t n = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const bool is_known = numbers[i] < w->count;
+        listed[n] = (uint32_t)i;
+        n += !is_known || (op->whole != NULL && place_of(rows, i) < places[numbers[i]]);
+    }
+    return n > 0 ? put_aside(op, w, worker, rows, listed, n, listed + count, err) : GAR_OK;
+}
+
+/* Short of memory for new groups the worker is frozen, and the batch is begun again. */
+static enum gar_status add_batch(struct distinct *op, struct worker *w, int32_t worker,
+                                 const struct rows *rows, struct gar_error *err)
+{
+    if (!w->is_frozen) {
+        const enum gar_status status = keep_new(op, w, rows, err);
+        if (status != GAR_ERR_NOMEM || !may_divide(op)) {
+            return status;
+        }
+        freeze(op, w);
+    }
+    return keep_others(op, w, worker, rows, err);
 }
 
 static enum gar_status distinct_start(struct gar_sink *base, struct gar_query *query,
                                       int32_t workers, struct gar_error *err)
 {
     struct distinct *op = (struct distinct *)base;
-    (void)query;
     op->workers = (struct worker **)gar_calloc(workers, (int64_t)sizeof(struct worker *));
     op->used = (struct worker **)gar_calloc(workers, (int64_t)sizeof(struct worker *));
     if (op->workers == NULL || op->used == NULL) {
         return gar_error_nomem(err, workers * 16);
     }
     op->worker_count = workers;
-    return GAR_OK;
+    op->bytes_before = gar_profile_memory_bytes(op->base.memory);
+    return gar_partitioned_new(query, op->row_schema, op->shift, 0, 0, op->base.memory, &op->aside,
+                               err);
+}
+
+/* The batch (moved) without the places of a part's rows. */
+static enum gar_status drop_places(const struct distinct *op, struct gar_batch **batch,
+                                   struct gar_error *err)
+{
+    struct gar_batch *all = *batch;
+    const int64_t count = op->schema->count;
+    struct gar_batch *without = NULL;
+    struct gar_column **columns = (struct gar_column **)gar_calloc(count, (int64_t)sizeof *columns);
+    enum gar_status status = columns != NULL ? GAR_OK : gar_error_nomem(err, count * 8);
+    for (int64_t c = 0; c < count && status >= 0; c++) {
+        columns[c] = gar_column_ref(all->columns[c]);
+    }
+    if (status >= 0) {
+        status = gar_batch_new(op->schema, columns, all->rows, &without, err);
+    }
+    for (int64_t c = 0; columns != NULL && c < count && status < 0; c++) {
+        gar_column_unref(columns[c]);
+    }
+    gar_free(columns);
+    gar_batch_unref(all);
+    *batch = without;
+    return status;
 }
 
 static enum gar_status distinct_push(struct gar_sink *base, int32_t worker, int64_t seq,
                                      int64_t row, struct gar_batch *batch, struct gar_error *err)
 {
     struct distinct *op = (struct distinct *)base;
-    struct gar_batch *dense = NULL;
-    enum gar_status status = gar_batch_gather(batch, op->base.memory, &dense, err);
+    struct gar_batch *whole = NULL;
+    enum gar_status status = gar_batch_gather(batch, op->base.memory, &whole, err);
     gar_batch_unref(batch);
     GAR_TRY(status);
-    if (op->workers[worker] == NULL) {
+    struct gar_batch *dense = gar_batch_ref(whole);
+    if (op->whole != NULL) {
+        status = drop_places(op, &dense, err);
+    }
+    if (status >= 0 && op->workers[worker] == NULL) {
         status = make_worker(op, &op->workers[worker], err);
     }
     struct worker *w = op->workers[worker];
     if (status >= 0) {
+        look_at_room(op, w, seq);
         status = gar_eval_run(w->eval, dense, w->keys, err);
     }
     if (status >= 0) {
-        status = add_batch(op, w, dense, seq, row, err);
+        struct rows rows = {dense, ((uint64_t)seq << 32) | (uint64_t)row, NULL};
+        if (op->whole != NULL) {
+            rows.places = (const uint64_t *)whole->columns[op->schema->count]->values;
+        }
+        status = add_batch(op, w, worker, &rows, err);
         for (int64_t k = 0; k < op->key_count; k++) {
             gar_column_unref(w->keys[k]);
         }
     }
     gar_batch_unref(dense);
+    gar_batch_unref(whole);
     return status;
 }
 
@@ -250,24 +498,23 @@ static enum gar_status distinct_push(struct gar_sink *base, int32_t worker, int6
 /* Where the first row of a key is. */
 struct found {
     uint64_t place;
-    int64_t worker;
+    struct worker *worker;
     int64_t group;
 };
 
 /* Put the partition's groups of a worker into the table, and remember whose row comes first. */
 static enum gar_status absorb_part(struct distinct *op, struct gar_group_table *table,
-                                   int64_t worker, int64_t part, struct gar_buffer **found,
-                                   struct gar_error *err)
+                                   struct worker *w, const struct gar_group_parts *parts,
+                                   int64_t part, struct gar_buffer **found, struct gar_error *err)
 {
     enum { STEP = 4096 };
     uint32_t ours[STEP];
-    const struct worker *w = op->used[worker];
-    const uint64_t *places = (const uint64_t *)(const void *)w->places->data;
-    const int64_t end = w->parts.starts[part + 1];
-    for (int64_t at = w->parts.starts[part]; at < end; at += STEP) {
+    const int64_t end = parts->starts[part + 1];
+    for (int64_t at = parts->starts[part]; at < end; at += STEP) {
+        const uint64_t *places = (const uint64_t *)(const void *)w->places->data;
         const int64_t n = gar_min_i64(end - at, STEP);
         const int64_t before = gar_group_table_count(table);
-        const uint32_t *theirs = w->parts.groups + at;
+        const uint32_t *theirs = parts->groups + at;
         GAR_CANCEL_CHECK(op->query->cancel, err);
         GAR_TRY(gar_group_table_absorb(table, w->table, theirs, n, ours, err));
         GAR_TRY(grow_to(op->base.memory, found,
@@ -276,11 +523,18 @@ static enum gar_status absorb_part(struct distinct *op, struct gar_group_table *
         for (int64_t i = 0; i < n; i++) {
             const uint64_t place = places[theirs[i]];
             if (ours[i] >= before || place < all[ours[i]].place) {
-                all[ours[i]] = (struct found){place, worker, theirs[i]};
+                all[ours[i]] = (struct found){place, w, theirs[i]};
             }
         }
     }
     return GAR_OK;
+}
+
+static void mark_first(struct worker *w, int64_t group)
+{
+    const uint32_t *row_of =
+        w->row_of != NULL ? (const uint32_t *)(const void *)w->row_of->data : NULL;
+    w->is_first[row_of != NULL ? (int64_t)row_of[group] : group] = 1;
 }
 
 /* Mark the first row of every key of the partition. */
@@ -291,25 +545,90 @@ static enum gar_status join_part(struct distinct *op, int64_t part, struct gar_e
     GAR_TRY(gar_group_table_new(&op->layout, op->base.memory, &table, err));
     enum gar_status status = GAR_OK;
     for (int64_t k = 0; k < op->used_count && status >= 0; k++) {
-        status = absorb_part(op, table, k, part, &found, err);
+        status = absorb_part(op, table, op->used[k], &op->used[k]->parts, part, &found, err);
+    }
+    for (int64_t k = 0; k < op->share_count && status >= 0; k++) {
+        status =
+            absorb_part(op, table, op->shares[k].worker, &op->shares[k].parts, part, &found, err);
     }
     for (int64_t g = 0; status >= 0 && g < gar_group_table_count(table); g++) {
         const struct found *first = (const struct found *)(const void *)found->data + g;
-        op->used[first->worker]->is_first[first->group] = 1;
+        mark_first(first->worker, first->group);
     }
     gar_group_table_free(table);
     gar_buffer_unref(found);
     return status;
 }
 
-static enum gar_status list_worker(struct distinct *op, struct worker *w, struct gar_error *err)
+static enum gar_status number_kept(struct worker *w, struct gar_error *err)
 {
-    const int64_t count = gar_group_table_count(w->table);
-    w->is_first = (uint8_t *)gar_calloc(count, 1);
-    if (w->is_first == NULL) {
-        return gar_error_nomem(err, count);
+    w->starts = (int64_t *)gar_calloc(w->kept.count + 1, (int64_t)sizeof *w->starts);
+    if (w->starts == NULL) {
+        return gar_error_nomem(err, (w->kept.count + 1) * (int64_t)sizeof *w->starts);
     }
-    return gar_group_parts_init(&w->parts, w->table, NULL, count, 0, op->partition_bits, err);
+    for (int64_t b = 0; b < w->kept.count; b++) {
+        w->starts[b + 1] = w->starts[b] + w->kept.batches[b]->rows;
+    }
+    return GAR_OK;
+}
+
+/* How many give groups: workers and shares. */
+static int64_t givers(const struct distinct *op)
+{
+    return op->used_count + op->share_count;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a;
+    const uint32_t y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The kept rows of a share's groups. */
+static enum gar_status list_rows(struct share *share, struct gar_error *err)
+{
+    const struct gar_buffer *row_of = share->worker->row_of;
+    share->rows = (uint32_t *)gar_malloc(share->count * (int64_t)sizeof *share->rows);
+    if (share->rows == NULL) {
+        return gar_error_nomem(err, share->count * (int64_t)sizeof *share->rows);
+    }
+    for (int64_t i = 0; i < share->count; i++) {
+        const uint32_t group = share->listed[i];
+        share->rows[i] =
+            row_of != NULL ? ((const uint32_t *)(const void *)row_of->data)[group] : group;
+    }
+    if (row_of != NULL) {
+        qsort(share->rows, (size_t)share->count, sizeof *share->rows, by_number);
+    }
+    return GAR_OK;
+}
+
+/* List a giver's groups by partition. */
+static enum gar_status list_giver(struct distinct *op, int64_t item, struct gar_error *err)
+{
+    if (item >= op->used_count) {
+        struct share *share = &op->shares[item - op->used_count];
+        GAR_TRY(list_rows(share, err));
+        return gar_group_parts_init(&share->parts, share->worker->table, share->listed,
+                                    share->count, op->shift, op->partition_bits, err);
+    }
+    struct worker *w = op->used[item];
+    GAR_TRY(number_kept(w, err));
+    if (givers(op) == 1 && !op->has_parts && w->row_of == NULL) {
+        return GAR_OK; /* its rows are the result */
+    }
+    w->is_first = (uint8_t *)gar_calloc(w->kept_rows, 1);
+    if (w->is_first == NULL) {
+        return gar_error_nomem(err, w->kept_rows);
+    }
+    for (int32_t i = 0; op->has_parts && i < op->worker_count; i++) {
+        if (op->workers[i] == w) {
+            GAR_TRY(gar_partitioned_flush(op->aside, i, err));
+        }
+    }
+    return gar_group_parts_init(&w->parts, w->table, NULL, w->count, op->shift, op->partition_bits,
+                                err);
 }
 
 /* ---- the result ---- */
@@ -335,18 +654,6 @@ static enum gar_status sort_runs(struct distinct *op, const struct owned_run *ru
     }
     gar_radix_sort(entries, entries + count, count);
     return gar_stop_check(err);
-}
-
-static enum gar_status number_kept(struct worker *w, struct gar_error *err)
-{
-    w->starts = (int64_t *)gar_calloc(w->kept.count + 1, (int64_t)sizeof *w->starts);
-    if (w->starts == NULL) {
-        return gar_error_nomem(err, (w->kept.count + 1) * (int64_t)sizeof *w->starts);
-    }
-    for (int64_t b = 0; b < w->kept.count; b++) {
-        w->starts[b + 1] = w->starts[b] + w->kept.batches[b]->rows;
-    }
-    return GAR_OK;
 }
 
 /* The kept batch that a group's row lies in. */
@@ -375,7 +682,7 @@ static enum gar_status add_segments(struct distinct *op, const struct owned_run 
         GAR_TRY(gar_grow((void **)&op->segments, &op->segment_capacity, op->segment_count + 1,
                          (int64_t)sizeof *op->segments, err));
         op->segments[op->segment_count++] =
-            (struct segment){w, batch, group - w->starts[batch], rows};
+            (struct segment){w, batch, group - w->starts[batch], rows, NULL};
         group += rows;
     }
     return GAR_OK;
@@ -386,7 +693,6 @@ static enum gar_status order_runs(struct distinct *op, struct gar_error *err)
 {
     int64_t count = 0;
     for (int64_t k = 0; k < op->used_count; k++) {
-        GAR_TRY(number_kept(op->used[k], err));
         count += op->used[k]->run_count;
     }
     struct owned_run *runs = (struct owned_run *)gar_calloc(count, (int64_t)sizeof *runs);
@@ -417,19 +723,61 @@ static enum gar_status order_runs(struct distinct *op, struct gar_error *err)
     return status;
 }
 
-/* How many workers have rows. */
+static enum gar_status add_segment(struct distinct *op, const struct segment *segment,
+                                   struct gar_error *err)
+{
+    GAR_TRY(gar_grow((void **)&op->segments, &op->segment_capacity, op->segment_count + 1,
+                     (int64_t)sizeof *op->segments, err));
+    op->segments[op->segment_count++] = *segment;
+    return GAR_OK;
+}
+
+/* Rows of a part, in no order: those it has kept, and those of groups it has taken over. */
+static enum gar_status list_segments(struct distinct *op, struct gar_error *err)
+{
+    for (int64_t k = 0; k < op->used_count; k++) {
+        const struct worker *w = op->used[k];
+        for (int64_t b = 0; b < w->kept.count; b++) {
+            const struct segment all = {w, b, 0, w->kept.batches[b]->rows, NULL};
+            GAR_TRY(add_segment(op, &all, err));
+        }
+    }
+    for (int64_t k = 0; k < op->share_count; k++) {
+        const struct share *share = &op->shares[k];
+        const struct worker *w = share->worker;
+        uint32_t *rows = share->rows;
+        int64_t end = 0;
+        for (int64_t at = 0; at < share->count; at = end) {
+            const int64_t batch = batch_of(w, rows[at]);
+            for (end = at + 1; end < share->count && rows[end] < w->starts[batch + 1];) {
+                end++;
+            }
+            const struct segment listed = {w, batch, 0, end - at, rows + at};
+            GAR_TRY(add_segment(op, &listed, err));
+        }
+    }
+    return GAR_OK;
+}
+
+/* How many give groups. */
 static int64_t plan_join(struct distinct *op)
 {
     int64_t groups = 0;
     for (int32_t i = 0; i < op->worker_count; i++) {
         struct worker *w = op->workers[i];
-        if (w != NULL && w->places != NULL) {
+        if (w != NULL) {
             op->used[op->used_count++] = w;
-            groups += gar_group_table_count(w->table);
+            groups += w->count;
         }
     }
-    op->partition_bits = groups > JOIN_ALONE_GROUPS ? gar_group_partition_bits(groups) : 0;
-    return op->used_count;
+    for (int64_t k = 0; k < op->share_count; k++) {
+        groups += op->shares[k].count;
+    }
+    op->has_parts = gar_partitioned_is_used(op->aside);
+    op->partition_bits = op->has_parts                ? GAR_PARTITION_BITS
+                         : groups > JOIN_ALONE_GROUPS ? gar_group_partition_bits(groups)
+                                                      : 0;
+    return givers(op);
 }
 
 static enum gar_status distinct_stage(struct gar_sink *base, struct gar_query *query, int32_t stage,
@@ -441,8 +789,10 @@ static enum gar_status distinct_stage(struct gar_sink *base, struct gar_query *q
     *out_items = 0;
     if (stage == STAGE_LIST) {
         *out_items = plan_join(op);
+    } else if (op->has_parts) {
+        *out_items = 0;
     } else if (stage == STAGE_JOIN) {
-        *out_items = op->used_count > 1 ? (int64_t)1 << op->partition_bits : 0;
+        *out_items = givers(op) > 1 || op->whole != NULL ? (int64_t)1 << op->partition_bits : 0;
     } else if (stage == STAGE_ORDER) {
         *out_items = 1;
     }
@@ -457,15 +807,16 @@ static enum gar_status distinct_item(struct gar_sink *base, int32_t stage, int64
     if (stage == STAGE_JOIN) {
         return join_part(op, item, err);
     }
-    if (stage == STAGE_LIST && op->used_count > 1) {
-        return list_worker(op, op->used[item], err);
+    if (stage == STAGE_LIST) {
+        GAR_TRY(list_giver(op, item, err));
+        return givers(op) > 1 || op->whole != NULL || op->has_parts ? GAR_OK : order_runs(op, err);
     }
     for (int64_t k = 0; k < op->used_count; k++) { /* not needed any more */
         gar_group_parts_destroy(&op->used[k]->parts);
         gar_group_table_free(op->used[k]->table);
         op->used[k]->table = NULL;
     }
-    return order_runs(op, err);
+    return op->whole != NULL ? list_segments(op, err) : order_runs(op, err);
 }
 
 static struct distinct *of_source(struct gar_source *source)
@@ -480,7 +831,7 @@ static enum gar_status distinct_next(struct gar_source *source, struct gar_query
     struct distinct *op = of_source(source);
     (void)query;
     (void)err;
-    if (op->next_segment >= op->segment_count) {
+    if (op->has_parts || op->next_segment >= op->segment_count) {
         return GAR_EOF;
     }
     out->part = op->next_segment;
@@ -491,44 +842,45 @@ static enum gar_status distinct_next(struct gar_source *source, struct gar_query
     return GAR_OK;
 }
 
-/* The marked ones of rows [row, row + rows) of a kept batch; *out stays NULL when there are none. */
-static enum gar_status take_marked(struct distinct *op, const struct segment *s, int64_t row,
+/* The kept row that is number i of the segment, in its batch. */
+static uint32_t row_at(const struct segment *s, int64_t i)
+{
+    return (uint32_t)(s->listed != NULL ? (int64_t)s->listed[i] - s->worker->starts[s->batch]
+                                        : s->row + i);
+}
+
+/* The marked ones of rows [first, first + rows) of a segment; *out stays NULL when there are none. */
+static enum gar_status take_marked(struct distinct *op, const struct segment *s, int64_t first,
                                    int64_t rows, struct gar_batch **out, struct gar_error *err)
 {
     struct gar_batch *batch = s->worker->kept.batches[s->batch];
     const uint8_t *is_first = s->worker->is_first;
-    int64_t marked = rows;
-    if (is_first != NULL) {
-        is_first += s->worker->starts[s->batch] + row;
-        marked = 0;
-        for (int64_t i = 0; i < rows; i++) {
-            marked += is_first[i];
-        }
+    if (is_first == NULL) {
+        return gar_batch_slice(batch, s->row + first, rows, out, err);
+    }
+    is_first += s->worker->starts[s->batch];
+    int64_t marked = 0;
+    for (int64_t i = first; i < first + rows; i++) {
+        marked += is_first[row_at(s, i)];
     }
     if (marked == 0) {
         return GAR_OK;
     }
-    struct gar_batch *slice = NULL;
-    GAR_TRY(gar_batch_slice(batch, row, rows, &slice, err));
-    if (marked == rows) {
-        *out = slice;
-        return GAR_OK;
+    if (marked == rows && s->listed == NULL) {
+        return gar_batch_slice(batch, s->row + first, rows, out, err);
     }
     struct gar_buffer *selection = NULL;
-    enum gar_status status =
-        gar_buffer_new(op->base.memory, marked * (int64_t)sizeof(uint32_t), &selection, err);
-    if (status >= 0) {
-        uint32_t *listed = (uint32_t *)(void *)selection->data;
-        for (int64_t i = 0, n = 0; n < marked; i++) {
-            listed[n] = (uint32_t)i;
-            n += is_first[i];
-        }
-        status = gar_batch_select(slice, selection, marked, out, err);
-        if (status < 0) {
-            gar_buffer_unref(selection);
-        }
+    GAR_TRY(gar_buffer_new(op->base.memory, rows * (int64_t)sizeof(uint32_t), &selection, err));
+    uint32_t *listed = (uint32_t *)(void *)selection->data;
+    int64_t n = 0;
+    for (int64_t i = first; n < marked; i++) {
+        listed[n] = row_at(s, i);
+        n += is_first[row_at(s, i)];
     }
-    gar_batch_unref(slice);
+    const enum gar_status status = gar_batch_select(batch, selection, marked, out, err);
+    if (status < 0) {
+        gar_buffer_unref(selection);
+    }
     return status;
 }
 
@@ -542,7 +894,7 @@ static enum gar_status distinct_decode(struct gar_source *source, struct gar_sou
     while (batch == NULL && unit->part < unit->end) {
         const struct segment *s = &op->segments[unit->part];
         const int64_t rows = gar_min_i64(s->rows - unit->next, max_rows);
-        GAR_TRY(take_marked(op, s, s->row + unit->next, rows, &batch, err));
+        GAR_TRY(take_marked(op, s, unit->next, rows, &batch, err));
         unit->next += rows;
         if (unit->next == s->rows) {
             unit->part++;
@@ -562,6 +914,113 @@ static void distinct_unit_free(struct gar_source *source, struct gar_source_unit
     (void)unit;
 }
 
+/* ---- parts ---- */
+
+static void free_state(struct distinct *op)
+{
+    for (int32_t i = 0; op->workers != NULL && i < op->worker_count; i++) {
+        free_worker(op->workers[i]);
+    }
+    for (int64_t k = 0; k < op->share_count; k++) {
+        gar_group_parts_destroy(&op->shares[k].parts);
+        gar_free(op->shares[k].rows);
+    }
+    gar_partitioned_free(op->aside);
+    gar_free(op->workers);
+    gar_free(op->used);
+    gar_free(op->segments);
+    gar_free(op->shares);
+    op->workers = op->used = NULL;
+    op->segments = NULL;
+    op->shares = NULL;
+    op->aside = NULL;
+    op->share_count = op->used_count = op->segment_count = op->segment_capacity = 0;
+}
+
+/* What has parts is needed until the last of them is through. */
+static void distinct_release(struct gar_source *source)
+{
+    struct distinct *op = of_source(source);
+    while (op != NULL && op->open_parts == 0) {
+        free_state(op);
+        op = op->whole;
+        if (op != NULL) {
+            op->open_parts--;
+        }
+    }
+}
+
+static void free_part(void *object)
+{
+    free_state((struct distinct *)object);
+    gar_free(object);
+}
+
+/* Groups of the partition, of all that gives some. */
+static void list_shares(const struct distinct *op, int64_t p, struct distinct *part)
+{
+    for (int64_t k = 0; k < givers(op); k++) {
+        const bool is_own = k < op->used_count;
+        const struct share *share = is_own ? NULL : &op->shares[k - op->used_count];
+        const struct gar_group_parts *parts = is_own ? &op->used[k]->parts : &share->parts;
+        const int64_t first = parts->starts[p];
+        if (parts->starts[p + 1] > first) {
+            part->shares[part->share_count++] =
+                (struct share){.worker = is_own ? op->used[k] : share->worker,
+                               .listed = parts->groups + first,
+                               .count = parts->starts[p + 1] - first};
+        }
+    }
+}
+
+/* An operator for one partition: the plan's things are borrowed from the whole. */
+static enum gar_status new_part(struct distinct *op, int32_t p, struct distinct **out,
+                                struct gar_error *err)
+{
+    struct distinct *part = (struct distinct *)gar_calloc(1, (int64_t)sizeof *part);
+    if (part == NULL) {
+        return gar_error_nomem(err, (int64_t)sizeof *part);
+    }
+    part->base = op->base;
+    part->query = op->query;
+    part->schema = op->schema;
+    part->program = op->program;
+    part->key_count = op->key_count;
+    part->layout = op->layout;
+    part->source = op->source;
+    part->row_schema = op->row_schema;
+    part->shift = op->shift + GAR_PARTITION_BITS;
+    part->whole = op;
+    part->shares = (struct share *)gar_calloc(givers(op), (int64_t)sizeof *part->shares);
+    if (part->shares == NULL) {
+        gar_free(part);
+        return gar_error_nomem(err, givers(op) * (int64_t)sizeof *part->shares);
+    }
+    list_shares(op, p, part);
+    GAR_TRY(gar_query_own(op->query, part, free_part, err));
+    op->open_parts++;
+    *out = part;
+    return GAR_OK;
+}
+
+/* All partitions, one after the other, behind this source. */
+static enum gar_status distinct_follow(struct gar_source *source, struct gar_pipeline *pipeline,
+                                       int64_t at, struct gar_error *err)
+{
+    struct distinct *op = of_source(source);
+    for (int32_t p = 0; op->has_parts && p < GAR_PARTITIONS; p++) {
+        struct distinct *part = NULL;
+        struct gar_source *rows = NULL;
+        struct gar_branch branch = pipeline->branches[at];
+        GAR_TRY(new_part(op, p, &part, err));
+        GAR_TRY(gar_partitioned_source(op->aside, p, op->source.op, &rows, err));
+        GAR_TRY(gar_pipeline_new_before(pipeline, rows, &part->base, &branch.before, err));
+        branch.source = &part->source;
+        GAR_TRY(gar_pipeline_insert(pipeline, at + p, &branch, err));
+    }
+    return GAR_OK;
+}
+
 static void source_explain(const struct gar_source *source, struct gar_strbuf *out)
 {
     (void)source;
@@ -579,12 +1038,8 @@ static void distinct_explain(const struct gar_sink *base, struct gar_strbuf *out
 static void free_distinct(void *object)
 {
     struct distinct *op = (struct distinct *)object;
-    for (int32_t i = 0; op->workers != NULL && i < op->worker_count; i++) {
-        free_worker(op->workers[i]);
-    }
-    gar_free(op->workers);
-    gar_free(op->used);
-    gar_free(op->segments);
+    free_state(op);
+    gar_schema_unref(op->row_schema);
     gar_key_layout_destroy(&op->layout);
     gar_program_unref(op->program);
     gar_schema_unref(op->schema);
@@ -635,6 +1090,25 @@ static enum gar_status make_keys(struct distinct *op, const struct gar_plan *pla
     return status;
 }
 
+/* Of rows put aside: the input's columns, then places. */
+static enum gar_status make_row_schema(struct distinct *op, struct gar_error *err)
+{
+    char name[] = "";
+    const int64_t count = op->schema->count;
+    struct gar_field *fields = (struct gar_field *)gar_calloc(count + 1, (int64_t)sizeof *fields);
+    if (fields == NULL) {
+        return gar_error_nomem(err, (count + 1) * (int64_t)sizeof *fields);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        fields[i] = op->schema->fields[i];
+    }
+    fields[count] =
+        (struct gar_field){.name = name, .type = gar_type_of(GAR_UINT64), .nullable = false};
+    const enum gar_status status = gar_schema_new(fields, count + 1, true, &op->row_schema, err);
+    gar_free(fields);
+    return status;
+}
+
 enum gar_status gar_distinct_new(struct gar_query *query, const struct gar_plan *plan,
                                  struct gar_sink **out_sink, struct gar_source **out_source,
                                  struct gar_error *err)
@@ -649,6 +1123,8 @@ enum gar_status gar_distinct_new(struct gar_query *query, const struct gar_plan 
                                                            .next = distinct_next,
                                                            .decode = distinct_decode,
                                                            .unit_free = distinct_unit_free,
+                                                           .follow = distinct_follow,
+                                                           .release = distinct_release,
                                                            .explain = source_explain};
     struct distinct *op = (struct distinct *)gar_calloc(1, (int64_t)sizeof *op);
     if (op == NULL) {
@@ -661,6 +1137,7 @@ enum gar_status gar_distinct_new(struct gar_query *query, const struct gar_plan 
     GAR_TRY(gar_query_own(query, op, free_distinct, err));
     GAR_TRY(gar_query_op_memory(query, &op->base.memory, err));
     GAR_TRY(make_keys(op, plan, err));
+    GAR_TRY(make_row_schema(op, err));
     *out_sink = &op->base;
     *out_source = &op->source;
     return GAR_OK;

@@ -10,8 +10,9 @@ struct filter {
 };
 
 static enum gar_status filter_worker_new(struct gar_transform *transform, struct gar_query *query,
-                                         void **out, struct gar_error *err)
+                                         int32_t worker, void **out, struct gar_error *err)
 {
+    (void)worker;
     struct gar_eval *eval = NULL;
     GAR_TRY(gar_eval_new(((struct filter *)transform)->program, query->memory, &eval, err));
     *out = eval;

@@ -430,7 +430,7 @@ static enum gar_status group_by_start(struct gar_sink *base, struct gar_query *q
     op->worker_count = workers;
     op->bytes_before = gar_profile_memory_bytes(op->base.memory);
     return op->key_count > 0 && op->aside == NULL
-               ? gar_partitioned_new(query, op->row_schema, op->shift, 0, op->base.memory,
+               ? gar_partitioned_new(query, op->row_schema, op->shift, 0, 0, op->base.memory,
                                      &op->aside, err)
                : GAR_OK;
 }
@@ -461,11 +461,11 @@ static void look_at_room(struct group_by *op, struct worker *w, int64_t seq)
         const bool is_forced = gar_query_spills_always(op->query) && op->shift < FORCED_SHIFT_MAX &&
                                (w->groups.count > 0 || seq % 2 == 1);
         if (is_forced || __atomic_load_n(&op->is_short, __ATOMIC_RELAXED) != 0 ||
-            gar_query_is_short(op->query, 2 * own)) {
+            gar_query_is_short(op->query, op->shift, 2 * own)) {
             freeze(op, w);
         }
     } else if (op->keeps_rows && !w->is_closed) {
-        w->is_closed = gar_query_is_short(op->query, own / 4);
+        w->is_closed = gar_query_is_short(op->query, op->shift, own / 4);
     }
 }
 
@@ -775,9 +775,10 @@ static enum gar_status plan_join(struct group_by *op, int64_t *out_items, struct
     }
     const int64_t givers = op->used_count + op->share_count;
     *out_items = 0;
-    op->has_parts = op->aside != NULL && (gar_partitioned_is_used(op->aside) ||
-                                          (givers > 1 && op->shift < GAR_PARTITION_SHIFT_MAX &&
-                                           gar_query_is_short(op->query, own_bytes(op))));
+    op->has_parts =
+        op->aside != NULL && (gar_partitioned_is_used(op->aside) ||
+                              (givers > 1 && op->shift < GAR_PARTITION_SHIFT_MAX &&
+                               gar_query_is_short(op->query, op->shift, own_bytes(op))));
     if (op->has_parts) {
         op->partition_bits = GAR_PARTITION_BITS;
         *out_items = givers;

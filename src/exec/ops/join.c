@@ -7,7 +7,13 @@
  * 3. join_probe.c looks the rows of the other side up. Where build rows without (or with) a partner are asked for, it marks
  *    those that had one, and the source here gives the others after the last probe row.
  *
- * Memory: the build side once (twice while its columns are joined), its table, one byte a row for marks.
+ * When the build side and its table would not fit, its rows are divided by hash partition (exec/partitioned.h). As many
+ * partitions as fit become the table; rows of the others, and those of the other side that they may meet, lie on disk. Each
+ * of these partitions is a join of its own (a part) when all other rows are through, one after the other; a part that
+ * does not fit does the same, by further bits of the hash.
+ *
+ * Memory: the build side once (twice while its columns are joined), its table, one byte a row for marks. Under
+ * pressure what fits of it.
  * Order: probe rows in order, the partners of each in build order; rows of the source last. */
 #include "exec/ops/join.h"
 
@@ -17,7 +23,15 @@
 #include "arrow/gather.h"
 #include "base/alloc.h"
 
-enum { PART_ROWS = 1 << 16, DATA_BUFFERS_MAX = 8 };
+enum {
+    PART_ROWS = 1 << 16,
+    DATA_BUFFERS_MAX = 8,
+    ROW_OVERHEAD = 80, /* bytes that the table takes for a row beside its columns, at most */
+    FORCED_SHIFT_MAX = 2 * GAR_PARTITION_BITS, /* where tests force it */
+};
+
+/* After the input. */
+enum step { STEP_DIVIDE, STEP_EVICT, STEP_JOIN, STEP_TABLE };
 
 /* A batch of the build side: kept columns, then keys; no selection. */
 struct gar_join_rows {
@@ -32,6 +46,9 @@ struct gar_join_worker {
     struct gar_join_rows *rows; /* owned */
     int64_t count;
     int64_t capacity;
+    uint64_t *scratch; /* owned; key rows */
+    uint32_t *hashes;  /* owned */
+    int64_t hash_capacity;
 };
 
 static struct gar_join *of_source(struct gar_source *source)
@@ -65,7 +82,8 @@ static enum gar_status join_start(struct gar_sink *base, struct gar_query *query
         return gar_error_nomem(err, workers * 8);
     }
     join->worker_count = workers;
-    return GAR_OK;
+    /* The rows that this part will look up are all there. */
+    return join->whole != NULL ? gar_partitioned_settle(join->whole->probe_aside, err) : GAR_OK;
 }
 
 static enum gar_status need_worker(struct gar_join *join, int32_t worker, struct gar_error *err)
@@ -78,7 +96,7 @@ static enum gar_status need_worker(struct gar_join *join, int32_t worker, struct
         return gar_error_nomem(err, (int64_t)sizeof *w);
     }
     join->workers[worker] = w;
-    return join->eval_count > 0
+    return join->eval_count > 0 && join->whole == NULL
                ? gar_eval_new(join->build_program, join->sink.memory, &w->eval, err)
                : GAR_OK;
 }
@@ -104,11 +122,90 @@ static enum gar_status keep_batch(struct gar_join *join, struct gar_join_worker 
                                   const struct gar_batch *batch, struct gar_column **columns,
                                   struct gar_error *err)
 {
+    for (int64_t k = 0; join->whole != NULL && k < column_count(join); k++) {
+        columns[k] = gar_column_ref(batch->columns[k]);
+    }
+    if (join->whole != NULL) {
+        return GAR_OK;
+    }
     for (int64_t k = 0; k < join->kept_count; k++) {
         GAR_TRY(keep_column(join, batch, k, &columns[k], err));
     }
     return join->eval_count > 0 ? gar_eval_run(w->eval, batch, columns + join->kept_count, err)
                                 : GAR_OK;
+}
+
+/* ---- dividing ---- */
+
+static bool may_divide(const struct gar_join *join)
+{
+    return join->key_count > 0 && join->plan->asof.kind == GAR_ASOF_NONE &&
+           join->shift < GAR_PARTITION_SHIFT_MAX;
+}
+
+static bool is_forced(const struct gar_join *join)
+{
+    return gar_query_spills_always(join->query) && join->shift < FORCED_SHIFT_MAX;
+}
+
+/* Rows (borrowed) to their partitions. */
+static enum gar_status divide_rows(struct gar_join *join, struct gar_join_worker *w, int32_t worker,
+                                   struct gar_column *const *columns, int64_t rows,
+                                   struct gar_error *err)
+{
+    const int64_t bytes = (int64_t)join->layout.words * GAR_KEY_ROWS * (int64_t)sizeof(uint64_t);
+    if (w->scratch == NULL) {
+        w->scratch = (uint64_t *)gar_malloc(bytes);
+        if (w->scratch == NULL) {
+            return gar_error_nomem(err, bytes);
+        }
+    }
+    GAR_TRY(
+        gar_grow((void **)&w->hashes, &w->hash_capacity, rows, (int64_t)sizeof *w->hashes, err));
+    gar_key_hashes(&join->layout, columns + join->kept_count, 0, rows, w->scratch, w->hashes);
+    return gar_partitioned_add(join->build_aside, worker, columns, rows, w->hashes, err);
+}
+
+/* All batches that the worker has kept. */
+static enum gar_status divide_kept(struct gar_join *join, struct gar_join_worker *w, int32_t worker,
+                                   struct gar_error *err)
+{
+    enum gar_status status = GAR_OK;
+    for (int64_t k = 0; k < w->count; k++) {
+        if (status >= 0) {
+            status = divide_rows(join, w, worker, w->rows[k].columns, w->rows[k].rows, err);
+        }
+        free_columns(w->rows[k].columns, column_count(join));
+    }
+    w->count = 0;
+    return status;
+}
+
+static void note_short(struct gar_join *join)
+{
+    __atomic_store_n(&join->is_short, 1, __ATOMIC_RELAXED);
+}
+
+/* A batch of the worker: kept, or divided with all that came before. Moves the columns, also on failure. */
+static enum gar_status add_columns(struct gar_join *join, int32_t worker,
+                                   const struct gar_join_rows *rows, struct gar_error *err)
+{
+    struct gar_join_worker *w = join->workers[worker];
+    const int64_t all = __atomic_add_fetch(&join->build_rows, rows->rows, __ATOMIC_RELAXED);
+    if (may_divide(join) &&
+        (is_forced(join) || gar_query_is_short(join->query, join->shift, all * ROW_OVERHEAD))) {
+        note_short(join);
+    }
+    enum gar_status status =
+        gar_grow((void **)&w->rows, &w->capacity, w->count + 1, (int64_t)sizeof *w->rows, err);
+    if (status < 0) {
+        free_columns(rows->columns, column_count(join));
+        return status;
+    }
+    w->rows[w->count++] = *rows;
+    return __atomic_load_n(&join->is_short, __ATOMIC_RELAXED) != 0
+               ? divide_kept(join, w, worker, err)
+               : GAR_OK;
 }
 
 static enum gar_status join_push(struct gar_sink *base, int32_t worker, int64_t seq, int64_t row,
@@ -124,14 +221,11 @@ static enum gar_status join_push(struct gar_sink *base, int32_t worker, int64_t 
         status = columns != NULL ? GAR_OK : gar_error_nomem(err, count * 8);
     }
     if (status >= 0) {
-        status =
-            gar_grow((void **)&w->rows, &w->capacity, w->count + 1, (int64_t)sizeof *w->rows, err);
-    }
-    if (status >= 0) {
         status = keep_batch(join, w, batch, columns, err);
     }
     if (status >= 0) {
-        w->rows[w->count++] = (struct gar_join_rows){seq, row, batch->selected, columns};
+        const struct gar_join_rows rows = {seq, row, batch->selected, columns};
+        status = add_columns(join, worker, &rows, err);
     } else {
         free_columns(columns, count);
     }
@@ -151,10 +245,51 @@ static int by_input_order(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
+/* Batches of the partitions that stay in memory. */
+static enum gar_status collect_resident(struct gar_join *join, struct gar_error *err)
+{
+    int64_t capacity = 0;
+    join->columns =
+        (struct gar_column **)gar_calloc(column_count(join), (int64_t)sizeof *join->columns);
+    if (join->columns == NULL) {
+        return gar_error_nomem(err, column_count(join) * 8);
+    }
+    for (int32_t p = 0; p < join->resident; p++) {
+        for (struct gar_batch *batch = gar_partitioned_take(join->build_aside, p); batch != NULL;
+             batch = gar_partitioned_take(join->build_aside, p)) {
+            struct gar_column **columns =
+                (struct gar_column **)gar_calloc(column_count(join), (int64_t)sizeof *columns);
+            enum gar_status status =
+                columns != NULL ? GAR_OK : gar_error_nomem(err, column_count(join) * 8);
+            if (status >= 0) {
+                status = gar_grow((void **)&join->rows, &capacity, join->rows_count + 1,
+                                  (int64_t)sizeof *join->rows, err);
+            }
+            for (int64_t c = 0; status >= 0 && c < column_count(join); c++) {
+                columns[c] = gar_column_ref(batch->columns[c]);
+            }
+            if (status >= 0) {
+                join->rows[join->rows_count++] =
+                    (struct gar_join_rows){0, join->rows_count, batch->rows, columns};
+                join->build_rows += batch->rows;
+            } else {
+                gar_free(columns);
+            }
+            gar_batch_unref(batch);
+            GAR_TRY(status);
+        }
+    }
+    return GAR_OK;
+}
+
 /* Batches of all workers in input order. */
 static enum gar_status collect_rows(struct gar_join *join, struct gar_error *err)
 {
     int64_t count = 0;
+    join->build_rows = 0;
+    if (join->has_parts) {
+        return collect_resident(join, err);
+    }
     for (int32_t i = 0; i < join->worker_count; i++) {
         count += join->workers[i] != NULL ? join->workers[i]->count : 0;
     }
@@ -248,24 +383,78 @@ static enum gar_status begin_table(struct gar_join *join, struct gar_error *err)
     return status;
 }
 
+/* Will the table of all rows be too large? */
+static bool is_too_large(const struct gar_join *join)
+{
+    return may_divide(join) && join->build_rows > 0 &&
+           (is_forced(join) ||
+            gar_query_is_short(join->query, join->shift, join->build_rows * ROW_OVERHEAD));
+}
+
+/* The first partitions stay as far as there is room for their rows, once more for the columns at work, and the table. */
+static void choose_resident(struct gar_join *join)
+{
+    const int32_t most = gar_partitioned_resident(join->build_aside);
+    int64_t room = gar_query_room(join->query, join->shift);
+    for (int32_t p = 0; p < most; p++) {
+        room += gar_partitioned_bytes(join->build_aside, p);
+    }
+    for (join->resident = 0; join->resident < most; join->resident++) {
+        const int64_t bytes = gar_partitioned_bytes(join->build_aside, join->resident);
+        room -= bytes + bytes / 2 +
+                ROW_OVERHEAD * gar_partitioned_rows(join->build_aside, join->resident);
+        if (room < 0) {
+            break;
+        }
+    }
+    gar_partitioned_evict(join->build_aside, join->resident);
+}
+
+/* What comes next after the input. *out_items 0: nothing to be done for it. */
+static enum gar_status begin_step(struct gar_join *join, enum step step, int64_t *out_items,
+                                  struct gar_error *err)
+{
+    *out_items = 0;
+    switch (step) {
+    case STEP_DIVIDE:
+        join->has_parts = join->is_short != 0 || is_too_large(join);
+        *out_items = join->has_parts ? join->worker_count : 0;
+        return GAR_OK;
+    case STEP_EVICT:
+        if (join->has_parts) {
+            choose_resident(join);
+            *out_items = join->worker_count;
+            return gar_partitioned_new(join->query, join->probe_schema, join->shift, 0, 0,
+                                       join->sink.memory, &join->probe_aside, err);
+        }
+        return GAR_OK;
+    case STEP_JOIN:
+        GAR_TRY(collect_rows(join, err));
+        *out_items = column_count(join);
+        return GAR_OK;
+    case STEP_TABLE: return GAR_OK;
+    }
+    return GAR_OK;
+}
+
 static enum gar_status join_stage(struct gar_sink *base, struct gar_query *query, int32_t stage,
                                   int64_t *out_items, struct gar_error *err)
 {
     struct gar_join *join = (struct gar_join *)base;
     (void)query;
+    (void)stage;
     *out_items = 0;
-    if (stage == 0) {
-        GAR_TRY(collect_rows(join, err));
-        *out_items = column_count(join);
+    while (join->step < STEP_TABLE) {
+        join->item_step = join->step++;
+        GAR_TRY(begin_step(join, (enum step)join->item_step, out_items, err));
         if (*out_items > 0) {
             return GAR_OK;
         }
     }
+    join->item_step = STEP_TABLE;
     if (join->table == NULL) { /* the columns are whole */
         free_rows(join);
-        const bool has_marks =
-            join->mode.keeps_build || (join->mode.is_semi && join->mode.is_left_build);
-        if (has_marks) {
+        if (gar_join_has_rest(join)) {
             GAR_TRY(gar_buffer_new_zeroed(join->sink.memory, join->build_rows, &join->marks, err));
         }
         if (join->key_count == 0) {
@@ -281,8 +470,18 @@ static enum gar_status join_item(struct gar_sink *base, int32_t stage, int64_t i
 {
     struct gar_join *join = (struct gar_join *)base;
     (void)worker;
-    if (stage == 0) {
-        return join_column(join, item, err);
+    (void)stage;
+    struct gar_join_worker *w = NULL;
+    switch ((enum step)join->item_step) {
+    case STEP_DIVIDE:
+        w = join->workers[item];
+        if (w != NULL) {
+            GAR_TRY(divide_kept(join, w, (int32_t)item, err));
+        }
+        return gar_partitioned_flush(join->build_aside, (int32_t)item, err);
+    case STEP_EVICT: return gar_partitioned_flush(join->build_aside, (int32_t)item, err);
+    case STEP_JOIN: return join_column(join, item, err);
+    case STEP_TABLE: break;
     }
     return gar_join_table_item(join->table, item, join->query->cancel, err);
 }
@@ -370,13 +569,132 @@ static void rest_explain(const struct gar_source *source, struct gar_strbuf *out
                       join->mode.is_semi && join->mode.wants_partner ? "a" : "no");
 }
 
+/* ---- parts ---- */
+
+/* The table and its rows. */
+static void free_table(struct gar_join *join)
+{
+    free_rows(join);
+    gar_join_table_free(join->table);
+    free_columns(join->columns, column_count(join));
+    gar_buffer_unref(join->marks);
+    join->table = NULL;
+    join->columns = NULL;
+    join->marks = NULL;
+    join->build_rows = 0;
+}
+
+void gar_join_release(struct gar_join *join)
+{
+    free_table(join);
+    while (join != NULL && join->open_parts == 0) {
+        free_table(join);
+        gar_partitioned_free(join->build_aside);
+        gar_partitioned_free(join->probe_aside);
+        join->build_aside = join->probe_aside = NULL;
+        join = join->whole;
+        if (join != NULL) {
+            join->open_parts--;
+        }
+    }
+}
+
+static void free_part(void *object);
+
+/* Forced, half of the partitions are not resident from the beginning. */
+static enum gar_status make_build_aside(struct gar_join *join, struct gar_error *err)
+{
+    return may_divide(join)
+               ? gar_partitioned_new(join->query, join->row_schema, join->shift,
+                                     is_forced(join) ? GAR_PARTITIONS / 2 : GAR_PARTITIONS,
+                                     ROW_OVERHEAD, join->sink.memory, &join->build_aside, err)
+               : GAR_OK;
+}
+
+static enum gar_status new_part(struct gar_join *join, struct gar_join **out, struct gar_error *err)
+{
+    struct gar_join *part = (struct gar_join *)gar_calloc(1, (int64_t)sizeof *part);
+    if (part == NULL) {
+        return gar_error_nomem(err, (int64_t)sizeof *part);
+    }
+    *part = *join;
+    part->workers = NULL;
+    part->worker_count = 0;
+    part->rows = NULL;
+    part->rows_count = part->build_rows = part->next_row = part->open_parts = 0;
+    part->columns = NULL;
+    part->table = NULL;
+    part->marks = NULL;
+    part->build_aside = part->probe_aside = NULL;
+    part->is_short = part->resident = part->step = part->item_step = 0;
+    part->has_parts = false;
+    part->shift = join->shift + GAR_PARTITION_BITS;
+    part->whole = join;
+    GAR_TRY(gar_query_own(join->query, part, free_part, err));
+    join->open_parts++;
+    *out = part;
+    return make_build_aside(part, err);
+}
+
+/* The part of partition p: rows to look up, and rows of its own at the end. *at moves on. */
+static enum gar_status insert_part(struct gar_join *join, int32_t p, struct gar_pipeline *pipeline,
+                                   int64_t *at, struct gar_transform *const *transforms,
+                                   int64_t count, int32_t op, struct gar_error *err)
+{
+    struct gar_join *part = NULL;
+    struct gar_source *build = NULL;
+    struct gar_transform **all = (struct gar_transform **)gar_arena_calloc(
+        &join->query->arena, count + 1, (int64_t)sizeof(struct gar_transform *));
+    if (all == NULL) {
+        return gar_error_nomem(err, (count + 1) * 8);
+    }
+    GAR_TRY(new_part(join, &part, err));
+    all[0] = &part->transform;
+    if (count > 0) {
+        memcpy(all + 1, transforms, (size_t)count * sizeof *all);
+    }
+    struct gar_branch probe = {
+        .transforms = all, .transform_count = count + 1, .op = join->probe_op - 1};
+    GAR_TRY(gar_partitioned_source(join->build_aside, p, join->probe_op, &build, err));
+    GAR_TRY(gar_pipeline_new_before(pipeline, build, &part->sink, &probe.before, err));
+    GAR_TRY(gar_partitioned_source(join->probe_aside, p, join->probe_op, &probe.source, err));
+    GAR_TRY(gar_pipeline_insert(pipeline, (*at)++, &probe, err));
+    if (gar_join_has_rest(join)) {
+        const struct gar_branch rest = {
+            .source = &part->source, .transforms = all + 1, .transform_count = count, .op = op};
+        GAR_TRY(gar_pipeline_insert(pipeline, (*at)++, &rest, err));
+    }
+    return GAR_OK;
+}
+
+enum gar_status gar_join_insert_parts(struct gar_join *join, struct gar_pipeline *pipeline,
+                                      int64_t at, struct gar_transform *const *transforms,
+                                      int64_t count, int32_t op, struct gar_error *err)
+{
+    for (int32_t p = join->resident; join->has_parts && p < GAR_PARTITIONS; p++) {
+        GAR_TRY(insert_part(join, p, pipeline, &at, transforms, count, op, err));
+    }
+    return GAR_OK;
+}
+
+static enum gar_status rest_follow(struct gar_source *source, struct gar_pipeline *pipeline,
+                                   int64_t at, struct gar_error *err)
+{
+    const struct gar_branch *branch = &pipeline->branches[at];
+    return gar_join_insert_parts(of_source(source), pipeline, at, branch->transforms,
+                                 branch->transform_count, branch->op, err);
+}
+
+static void rest_release(struct gar_source *source)
+{
+    gar_join_release(of_source(source));
+}
+
 /* ---- making ---- */
 
-static void free_join(void *object)
+static void free_workers(struct gar_join *join)
 {
-    struct gar_join *join = (struct gar_join *)object;
-    free_rows(join);
-    for (int32_t i = 0; i < join->worker_count; i++) {
+    for (int32_t i = 0; join->workers != NULL && i < join->worker_count; i++) {
         struct gar_join_worker *w = join->workers[i];
         for (int64_t k = 0; w != NULL && k < w->count; k++) {
             free_columns(w->rows[k].columns, column_count(join));
@@ -384,13 +702,34 @@ static void free_join(void *object)
         if (w != NULL) {
             gar_eval_free(w->eval);
             gar_free(w->rows);
+            gar_free(w->scratch);
+            gar_free(w->hashes);
             gar_free(w);
         }
     }
     gar_free(join->workers);
-    gar_join_table_free(join->table);
-    free_columns(join->columns, column_count(join));
-    gar_buffer_unref(join->marks);
+}
+
+static void free_state(struct gar_join *join)
+{
+    free_table(join);
+    free_workers(join);
+    gar_partitioned_free(join->build_aside);
+    gar_partitioned_free(join->probe_aside);
+}
+
+static void free_part(void *object)
+{
+    free_state((struct gar_join *)object);
+    gar_free(object);
+}
+
+static void free_join(void *object)
+{
+    struct gar_join *join = (struct gar_join *)object;
+    free_state(join);
+    gar_key_layout_destroy(&join->layout);
+    gar_schema_unref(join->row_schema);
     gar_program_unref(join->build_program);
     gar_program_unref(join->probe_program);
     gar_program_unref(join->condition);
@@ -510,6 +849,34 @@ static enum gar_status make_program(const struct gar_plan *plan, bool is_left,
     return status;
 }
 
+/* What dividing needs: the schema of divided rows, and the layout of their keys. */
+static enum gar_status make_rows(struct gar_join *join, struct gar_error *err)
+{
+    if (!may_divide(join)) {
+        return GAR_OK;
+    }
+    const int64_t count = column_count(join);
+    char name[] = "";
+    struct gar_field *fields = (struct gar_field *)gar_calloc(count, (int64_t)sizeof *fields);
+    struct gar_type *types = (struct gar_type *)gar_calloc(count, (int64_t)sizeof *types);
+    enum gar_status status = fields != NULL && types != NULL
+                                 ? GAR_OK
+                                 : gar_error_nomem(err, count * (int64_t)sizeof *fields);
+    for (int64_t i = 0; i < count && status >= 0; i++) {
+        types[i] = column_type(join, i);
+        fields[i] = (struct gar_field){.name = name, .type = types[i], .nullable = true};
+    }
+    if (status >= 0) {
+        status = gar_schema_new(fields, count, true, &join->row_schema, err);
+    }
+    if (status >= 0) {
+        status = gar_key_layout_init(&join->layout, types + join->kept_count, join->key_count, err);
+    }
+    gar_free(fields);
+    gar_free(types);
+    return status >= 0 ? make_build_aside(join, err) : status;
+}
+
 static enum gar_status fill_join(struct gar_join *join, struct gar_error *err)
 {
     struct gar_plan *plan = join->plan;
@@ -564,6 +931,8 @@ enum gar_status gar_join_new(struct gar_query *query, const struct gar_plan *pla
                                                            .next = rest_next,
                                                            .decode = rest_decode,
                                                            .unit_free = rest_unit_free,
+                                                           .follow = rest_follow,
+                                                           .release = rest_release,
                                                            .explain = rest_explain};
     struct gar_join *join = (struct gar_join *)gar_calloc(1, (int64_t)sizeof *join);
     if (join == NULL) {
@@ -579,10 +948,9 @@ enum gar_status gar_join_new(struct gar_query *query, const struct gar_plan *pla
     GAR_TRY(gar_query_own(query, join, free_join, err));
     GAR_TRY(gar_query_op_memory(query, &join->sink.memory, err));
     GAR_TRY(fill_join(join, err));
+    GAR_TRY(make_rows(join, err));
     *out_sink = &join->sink;
     *out_transform = &join->transform;
-    *out_rest = join->mode.keeps_build || (join->mode.is_semi && join->mode.is_left_build)
-                    ? &join->source
-                    : NULL;
+    *out_rest = gar_join_has_rest(join) ? &join->source : NULL;
     return GAR_OK;
 }

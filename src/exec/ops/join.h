@@ -5,6 +5,7 @@
 
 #include "exec/join_table.h"
 #include "exec/ops/ops.h"
+#include "exec/partitioned.h"
 
 /* Which rows come out. */
 struct gar_join_mode {
@@ -59,6 +60,21 @@ struct gar_join {
     struct gar_buffer
         *marks;       /* owned; a byte a build row: it had a partner; NULL when nobody asks */
     int64_t next_row; /* of the source */
+
+    /* when the table does not fit into memory */
+    struct gar_schema *row_schema;       /* owned reference; kept columns, then what is evaluated */
+    struct gar_key_layout layout;        /* owned; of the keys */
+    struct gar_partitioned *build_aside; /* owned; rows by partition; NULL: they all fit */
+    struct gar_partitioned *probe_aside; /* owned; rows of partitions that are not in the table */
+    int32_t is_short;                    /* atomic: workers divide what they have */
+    bool has_parts;                      /* not all partitions are in the table: */
+    int32_t resident;                    /* only the first ones */
+    int32_t step;                        /* after the input: next one, and that of the items */
+    int32_t item_step;
+    int32_t shift;          /* bits of the hash that all its rows share */
+    struct gar_join *whole; /* of a part: what it is a part of; the plan's things are its */
+    int64_t open_parts;     /* that are not through */
+    int32_t probe_op;       /* the transform's number in the profile */
 };
 
 /* The transform's vtable, for join.c. */
@@ -68,6 +84,22 @@ extern const struct gar_transform_vtable gar_join_probe_vtable;
 GAR_MUST_USE enum gar_status gar_join_build_batch(struct gar_join *join, const uint32_t *build_rows,
                                                   int64_t count, struct gar_batch **out,
                                                   struct gar_error *err);
+
+/* Are build rows asked for after the last probe row? */
+GAR_INLINE bool gar_join_has_rest(const struct gar_join *join)
+{
+    return join->mode.keeps_build || (join->mode.is_semi && join->mode.is_left_build);
+}
+
+/* role: joins of the partitions that are not in the table come behind branch `at`, each followed by the transforms. `op`: of
+ * those in the profile, for rows that come at the end. */
+GAR_MUST_USE enum gar_status gar_join_insert_parts(struct gar_join *join,
+                                                   struct gar_pipeline *pipeline, int64_t at,
+                                                   struct gar_transform *const *transforms,
+                                                   int64_t count, int32_t op,
+                                                   struct gar_error *err);
+/* role: nothing is looked up any more. */
+void gar_join_release(struct gar_join *join);
 
 /* compute: of the partners of each probe row, [starts[i], starts[i] + counts[i]), leaves the nearest in `on`, or none. `on`
  * holds those of the probe rows; build rows are sorted by theirs. */

@@ -27,11 +27,13 @@ struct probe {
 };
 
 struct worker {
+    int32_t worker;
     struct gar_eval *eval;       /* owned; NULL without keys */
     struct gar_eval *condition;  /* owned; NULL without one */
     struct gar_column **columns; /* owned array; keys, outputs, or what the condition sees */
     struct gar_column **checked; /* owned array */
     uint64_t *scratch;           /* owned */
+    struct gar_buffer *leaving;  /* owned; uint32_t a row: hash, row that leaves */
     struct gar_buffer *pairs;    /* owned; uint32_t: probe rows, build rows, batch rows */
     struct probe probe;
 };
@@ -81,6 +83,7 @@ static void probe_worker_free(struct gar_transform *transform, void *worker)
     gar_free(w->checked);
     gar_free(w->scratch);
     gar_buffer_unref(w->pairs);
+    gar_buffer_unref(w->leaving);
     gar_free(w);
 }
 
@@ -114,13 +117,14 @@ static enum gar_status fill_worker(struct gar_join *join, struct worker *w, stru
 }
 
 static enum gar_status probe_worker_new(struct gar_transform *transform, struct gar_query *query,
-                                        void **out, struct gar_error *err)
+                                        int32_t worker, void **out, struct gar_error *err)
 {
     (void)query;
     struct worker *w = (struct worker *)gar_calloc(1, (int64_t)sizeof *w);
     if (w == NULL) {
         return gar_error_nomem(err, (int64_t)sizeof *w);
     }
+    w->worker = worker;
     const enum gar_status status = fill_worker(of_transform(transform), w, err);
     if (status < 0) {
         probe_worker_free(transform, w);
@@ -454,7 +458,107 @@ static enum gar_status select_rows(struct gar_join *join, struct worker *w, stru
     return status;
 }
 
+/* ---- rows of partitions that are not in the table ---- */
+
+/* Hashes of the keys of the batch's selected rows. */
+static enum gar_status hash_rows(struct gar_join *join, struct worker *w,
+                                 const struct gar_batch *batch, uint32_t *out,
+                                 struct gar_error *err)
+{
+    GAR_TRY(gar_eval_run(w->eval, batch, w->columns, err));
+    gar_key_hashes(&join->layout, w->columns, 0, batch->selected, w->scratch, out);
+    for (int64_t k = 0; k < join->eval_count; k++) {
+        gar_column_unref(w->columns[k]);
+    }
+    return GAR_OK;
+}
+
+/* The listed rows of the batch, to be looked up later. */
+static enum gar_status put_aside(struct gar_join *join, struct worker *w,
+                                 const struct gar_batch *batch, const uint32_t *rows,
+                                 const uint32_t *hashes, int64_t count, struct gar_error *err)
+{
+    const int64_t n = join->probe_schema->count;
+    struct gar_column **columns = (struct gar_column **)gar_calloc(n, (int64_t)sizeof *columns);
+    enum gar_status status = columns != NULL ? GAR_OK : gar_error_nomem(err, n * 8);
+    for (int64_t c = 0; c < n && status >= 0; c++) {
+        status =
+            gar_column_gather(batch->columns[c], rows, count, join->sink.memory, &columns[c], err);
+    }
+    if (status >= 0) {
+        status = gar_partitioned_add(join->probe_aside, w->worker, columns, count, hashes, err);
+    }
+    for (int64_t c = 0; columns != NULL && c < n; c++) {
+        gar_column_unref(columns[c]);
+    }
+    gar_free(columns);
+    return status;
+}
+
+/* Put rows of other partitions aside. *batch (moved) becomes what is left of it, or NULL. */
+static enum gar_status leave_rows(struct gar_join *join, struct worker *w, struct gar_batch **batch,
+                                  struct gar_error *err)
+{
+    struct gar_batch *all = *batch;
+    struct gar_buffer *staying = NULL;
+    const int64_t bytes = all->selected * (int64_t)sizeof(uint32_t);
+    *batch = NULL;
+    enum gar_status status = need_bytes(join, &w->leaving, 2 * bytes, err);
+    uint32_t *hashes = status >= 0 ? numbers(w->leaving) : NULL;
+    uint32_t *leaving = hashes + all->selected;
+    if (status >= 0) {
+        status = hash_rows(join, w, all, hashes, err);
+    }
+    if (status >= 0) {
+        status = gar_buffer_new(join->sink.memory, bytes, &staying, err);
+    }
+    int64_t left = 0;
+    int64_t stay = 0;
+    for (int64_t i = 0; i < all->selected && status >= 0; i++) {
+        const uint32_t row = all->selection != NULL ? all->selection[i] : (uint32_t)i;
+        const bool leaves = gar_partition_of(hashes[i], join->shift) >= join->resident;
+        numbers(staying)[stay] = row;
+        leaving[left] = row;
+        hashes[left] = hashes[i];
+        left += leaves;
+        stay += !leaves;
+    }
+    if (status >= 0 && left > 0) {
+        status = put_aside(join, w, all, leaving, hashes, left, err);
+    }
+    if (status >= 0 && left == 0) {
+        *batch = gar_batch_ref(all);
+    } else if (status >= 0 && stay > 0) {
+        status = gar_batch_select(all, staying, stay, batch, err);
+        staying = status >= 0 ? NULL : staying; /* moved */
+    }
+    gar_buffer_unref(staying);
+    gar_batch_unref(all);
+    return status;
+}
+
 /* ---- the transform ---- */
+
+static enum gar_status probe_follow(struct gar_transform *transform, struct gar_pipeline *pipeline,
+                                    int64_t at, int64_t t, struct gar_error *err)
+{
+    struct gar_join *join = of_transform(transform);
+    const struct gar_branch *branch = &pipeline->branches[at];
+    join->probe_op = branch->op + 1 + (int32_t)t;
+    if (gar_join_has_rest(join)) { /* they come after the rows at the end */
+        return GAR_OK;
+    }
+    return gar_join_insert_parts(join, pipeline, at, branch->transforms + t + 1,
+                                 branch->transform_count - t - 1, join->probe_op, err);
+}
+
+static void probe_release(struct gar_transform *transform)
+{
+    struct gar_join *join = of_transform(transform);
+    if (!gar_join_has_rest(join)) {
+        gar_join_release(join);
+    }
+}
 
 /* The next batch with rows in it, or NULL when the probe is through. */
 static enum gar_status next_output(struct gar_join *join, struct worker *w, struct gar_batch **out,
@@ -506,12 +610,18 @@ static enum gar_status probe_apply(struct gar_transform *transform, void *worker
     struct gar_join *join = of_transform(transform);
     struct worker *w = (struct worker *)worker;
     struct probe *probe = &w->probe;
+    *out = NULL;
     drop_batch(probe);
+    if (join->has_parts) {
+        GAR_TRY(leave_rows(join, w, &batch, err));
+    }
+    if (batch == NULL) {
+        return GAR_OK;
+    }
     probe->batch = batch;
     probe->rows = batch->selected;
     probe->row = probe->done = 0;
     probe->is_at_tail = false;
-    *out = NULL;
     const enum gar_status status = look_up(join, w, err);
     if (status < 0) {
         drop_batch(probe);
@@ -581,4 +691,6 @@ const struct gar_transform_vtable gar_join_probe_vtable = {.name = "join",
                                                            .suspend = probe_suspend,
                                                            .resume = probe_resume,
                                                            .drop = probe_drop,
+                                                           .follow = probe_follow,
+                                                           .release = probe_release,
                                                            .explain = probe_explain};

@@ -27,8 +27,9 @@ static void project_worker_free(struct gar_transform *transform, void *worker)
 }
 
 static enum gar_status project_worker_new(struct gar_transform *transform, struct gar_query *query,
-                                          void **out, struct gar_error *err)
+                                          int32_t worker, void **out, struct gar_error *err)
 {
+    (void)worker;
     const struct project *project = (const struct project *)transform;
     struct project_worker *w = (struct project_worker *)gar_calloc(1, (int64_t)sizeof *w);
     if (w == NULL) {
