@@ -293,12 +293,11 @@ struct gar_watchdog {
 };
 
 struct gar_query {
-    int64_t refs;                 /* atomic */
-    struct gar_runtime *runtime;  /* borrowed; entered while it runs in the pools */
-    struct gar_memory *memory;    /* owned reference */
-    struct gar_cancel *cancel;    /* owned reference */
-    struct gar_profile *profile;  /* owned reference */
-    struct gar_spill_file *spill; /* owned; what it cannot hold */
+    int64_t refs;                /* atomic */
+    struct gar_runtime *runtime; /* borrowed; entered while it runs in the pools */
+    struct gar_memory *memory;   /* owned reference */
+    struct gar_cancel *cancel;   /* owned reference */
+    struct gar_profile *profile; /* owned reference */
     struct gar_cancel_waker waker;
     struct gar_timer deadline;
     struct gar_schema *schema;    /* owned reference */

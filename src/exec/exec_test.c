@@ -31,6 +31,7 @@ struct row {
 
 static struct row rows_of_table[ROWS];
 static struct gar_scan_provider *table;
+static struct gar_spill_space *spill_space;
 static struct gar_runtime *runtimes[3];
 static const int32_t thread_counts[3] = {1, 2, 8};
 
@@ -113,6 +114,7 @@ static int set_up(void **context)
                  (int)(next_random() % 13));
     }
     table = make_table(rows_of_table, ROWS, BATCHES);
+    assert_int_equal(gar_spill_space_new(NULL, 0, &spill_space, NULL), GAR_OK);
     for (int64_t i = 0; i < 3; i++) {
         const struct gar_runtime_options options = {.compute_threads = thread_counts[i],
                                                     .io_threads = 2};
@@ -128,6 +130,7 @@ static int tear_down(void **context)
         gar_runtime_free(runtimes[i]);
     }
     gar_scan_provider_unref(table);
+    gar_spill_space_unref(spill_space);
     return 0;
 }
 
@@ -1008,6 +1011,45 @@ static void test_all_operators(void **context)
     settle();
 }
 
+/* Operators that may put rows on disk do so, in parts of parts. */
+static struct gar_exec_options spilling(struct gar_exec_options options)
+{
+    options.spill = spill_space;
+    options.spill_always = true;
+    return options;
+}
+
+static bool spills(const struct test_case *c)
+{
+    return strstr(c->name, "group") != NULL || strstr(c->name, "distinct") != NULL ||
+           strstr(c->name, "join") != NULL;
+}
+
+static void test_spilling(void **context)
+{
+    (void)context;
+    for (int64_t c = 0; c < GAR_COUNT_OF(cases); c++) {
+        if (!spills(&cases[c])) {
+            continue;
+        }
+        struct gar_plan *plan = cases[c].plan();
+        struct lines want = {0};
+        cases[c].expect(&want);
+        struct gar_exec_options options = spilling(options_of(0, 7, true, true));
+        check_case(&cases[c], plan, &want, &options);
+        options = spilling(options_of(2, 131072, false, true));
+        check_case(&cases[c], plan, &want, &options);
+        gar_key_set_hash_mask(UINT32_C(0xf0000000)); /* few partitions have rows */
+        options = spilling(options_of(1, 7, false, false));
+        check_case(&cases[c], plan, &want, &options);
+        gar_key_set_hash_mask(UINT32_MAX);
+        free_lines(&want);
+        gar_plan_unref(plan);
+    }
+    settle();
+    assert_int_equal(gar_spill_space_used_bytes(spill_space), 0);
+}
+
 static void test_equal_hashes(void **context)
 {
     (void)context;
@@ -1167,10 +1209,10 @@ static void test_explain(void **context)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_operators),       cmocka_unit_test(test_equal_hashes),
-        cmocka_unit_test(test_allocation_failures), cmocka_unit_test(test_stopping),
-        cmocka_unit_test(test_early_stop),          cmocka_unit_test(test_explain),
-        cmocka_unit_test(test_sort_without_order),
+        cmocka_unit_test(test_all_operators), cmocka_unit_test(test_spilling),
+        cmocka_unit_test(test_equal_hashes),  cmocka_unit_test(test_allocation_failures),
+        cmocka_unit_test(test_stopping),      cmocka_unit_test(test_early_stop),
+        cmocka_unit_test(test_explain),       cmocka_unit_test(test_sort_without_order),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

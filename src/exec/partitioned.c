@@ -2,7 +2,6 @@
 /* Partitioned rows: dividing, keeping, and reading again. */
 #include "exec/partitioned.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "arrow/gather.h"
@@ -14,6 +13,7 @@ enum {
     GATHER_BYTES = 4 << 20,
     GATHER_BYTES_MIN = 128 << 10,
     EVICT_STEP = 2,
+    SHIFT_MAX = 4 * GAR_PARTITION_BITS,
     OTHERS_BYTES_MAX = 512 << 20, /* that an operator leaves to others */
 };
 
@@ -193,7 +193,7 @@ static void look_at_room(struct gar_partitioned *parts)
 {
     const int32_t resident = gar_partitioned_resident(parts);
     const int64_t rows = __atomic_load_n(&parts->rows_in_memory, __ATOMIC_RELAXED);
-    if (resident > 0 && gar_query_is_short(parts->query, parts->shift, rows * parts->overhead)) {
+    if (resident > 0 && gar_query_is_tight(parts->query, parts->shift, rows * parts->overhead)) {
         gar_partitioned_evict(parts, resident > EVICT_STEP ? resident - EVICT_STEP : 0);
     }
 }
@@ -547,19 +547,9 @@ enum gar_status gar_partitioned_source(struct gar_partitioned *parts, int32_t pa
 
 /* ---- when ---- */
 
-/* The limit that the query's memory is under, and what is left; INT64_MAX: none. */
-static int64_t room_of(const struct gar_query *query, int64_t *out_limit)
+bool gar_query_may_divide(const struct gar_query *query, int32_t shift)
 {
-    const struct gar_account *account = gar_profile_account(query->profile);
-    *out_limit = INT64_MAX;
-    if (account == NULL) {
-        return INT64_MAX;
-    }
-    struct gar_memory_usage usage;
-    gar_memory_pool_usage(account->pool, &usage);
-    *out_limit =
-        gar_min_i64(usage.limit_bytes, __atomic_load_n(&account->limit_bytes, __ATOMIC_RELAXED));
-    return gar_account_room_bytes(account);
+    return shift < SHIFT_MAX && gar_query_may_spill(query);
 }
 
 static int64_t share_of_others(int64_t limit, int32_t shift)
@@ -570,20 +560,13 @@ static int64_t share_of_others(int64_t limit, int32_t shift)
 int64_t gar_query_room(const struct gar_query *query, int32_t shift)
 {
     int64_t limit = 0;
-    const int64_t room = room_of(query, &limit);
+    const int64_t room = gar_memory_room(query->memory, &limit);
     return gar_max_i64(room - share_of_others(limit, shift), 0);
 }
 
-bool gar_query_is_short(const struct gar_query *query, int32_t shift, int64_t bytes)
+bool gar_query_is_tight(const struct gar_query *query, int32_t shift, int64_t bytes)
 {
     int64_t limit = 0;
-    const int64_t room = room_of(query, &limit);
-    return room < gar_max_i64(bytes, share_of_others(limit, shift)) &&
-           gar_spill_file_may_write(query->spill);
-}
-
-bool gar_query_spills_always(const struct gar_query *query)
-{
-    (void)query;
-    return getenv("GAR_SPILL") != NULL;
+    const int64_t room = gar_memory_room(query->memory, &limit);
+    return room < gar_max_i64(bytes, share_of_others(limit, shift)) && gar_query_may_spill(query);
 }

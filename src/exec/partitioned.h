@@ -18,11 +18,9 @@ struct gar_partitioned;
 
 /* Is the room of the query's memory below `bytes`, or below what every operator leaves to others (parts of one, shift > 0,
  * leave less)? Any thread. */
-bool gar_query_is_short(const struct gar_query *query, int32_t shift, int64_t bytes);
+bool gar_query_is_tight(const struct gar_query *query, int32_t shift, int64_t bytes);
 /* What the query may still take, less what every operator leaves to others; at least 0. */
 int64_t gar_query_room(const struct gar_query *query, int32_t shift);
-/* For tests: rows are put on disk wherever they may be. */
-bool gar_query_spills_always(const struct gar_query *query);
 
 /* resident: how many partitions, the first ones, lie in memory; fewer when it gets short: then there must be room for
  * overhead bytes for each of their rows, too. Errors: GAR_ERR_NOMEM. Owns: caller frees;
@@ -39,8 +37,8 @@ GAR_INLINE int32_t gar_partition_of(uint32_t hash, int32_t shift)
     return (int32_t)((hash << shift) >> (32 - GAR_PARTITION_BITS));
 }
 
-/* Bits of a hash after which rows are not divided any more. */
-enum { GAR_PARTITION_SHIFT_MAX = 4 * GAR_PARTITION_BITS };
+/* May rows that share `shift` bits of their hashes be divided? Not without a place to put them, nor beyond 20 bits. */
+bool gar_query_may_divide(const struct gar_query *query, int32_t shift);
 
 /* compute, each worker for itself: add rows of columns of the schema's types (any encodings; references are taken).
  * Errors: GAR_ERR_NOMEM, IO errors of writing. */

@@ -310,7 +310,7 @@ static enum gar_status keep_new(struct distinct *op, struct worker *w, const str
 
 static bool may_divide(const struct distinct *op)
 {
-    return op->shift < GAR_PARTITION_SHIFT_MAX;
+    return gar_query_may_divide(op->query, op->shift);
 }
 
 static void freeze(struct distinct *op, struct worker *w)
@@ -327,10 +327,10 @@ static void look_at_room(struct distinct *op, struct worker *w, int64_t seq)
         return;
     }
     const int64_t own = gar_profile_memory_bytes(op->base.memory) - op->bytes_before;
-    const bool is_forced = gar_query_spills_always(op->query) && op->shift < FORCED_SHIFT_MAX &&
-                           (w->count > 0 || seq % 2 == 1);
+    const bool is_forced =
+        op->query->spills_always && op->shift < FORCED_SHIFT_MAX && (w->count > 0 || seq % 2 == 1);
     if (is_forced || __atomic_load_n(&op->is_short, __ATOMIC_RELAXED) != 0 ||
-        gar_query_is_short(op->query, op->shift, own / op->worker_count)) {
+        gar_query_is_tight(op->query, op->shift, own / op->worker_count)) {
         freeze(op, w);
     }
 }

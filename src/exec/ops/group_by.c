@@ -437,6 +437,11 @@ static enum gar_status group_by_start(struct gar_sink *base, struct gar_query *q
 
 /* ---- rows put aside ---- */
 
+static bool may_divide(const struct group_by *op)
+{
+    return op->aside != NULL && gar_query_may_divide(op->query, op->shift);
+}
+
 static void freeze(struct group_by *op, struct worker *w)
 {
     __atomic_store_n(&op->is_short, 1, __ATOMIC_RELAXED);
@@ -453,19 +458,19 @@ static int64_t own_bytes(const struct group_by *op)
 /* Before a batch of unit seq: is there room for what it may bring? */
 static void look_at_room(struct group_by *op, struct worker *w, int64_t seq)
 {
-    if (op->aside == NULL || op->shift >= GAR_PARTITION_SHIFT_MAX) {
+    if (!may_divide(op)) {
         return;
     }
     const int64_t own = own_bytes(op) / op->worker_count;
     if (!w->is_frozen) {
-        const bool is_forced = gar_query_spills_always(op->query) && op->shift < FORCED_SHIFT_MAX &&
+        const bool is_forced = op->query->spills_always && op->shift < FORCED_SHIFT_MAX &&
                                (w->groups.count > 0 || seq % 2 == 1);
         if (is_forced || __atomic_load_n(&op->is_short, __ATOMIC_RELAXED) != 0 ||
-            gar_query_is_short(op->query, op->shift, 2 * own)) {
+            gar_query_is_tight(op->query, op->shift, 2 * own)) {
             freeze(op, w);
         }
     } else if (op->keeps_rows && !w->is_closed) {
-        w->is_closed = gar_query_is_short(op->query, op->shift, own / 4);
+        w->is_closed = gar_query_is_tight(op->query, 1, own / 4);
     }
 }
 
@@ -596,8 +601,7 @@ static enum gar_status add_batch(struct group_by *op, struct worker *w, int32_t 
     enum gar_status status = w->is_frozen ? divide_rows(op, w, worker, &rows, err)
                                           : add_rows(op, w, &rows, batch, is_whole, &is_done, err);
     drop_columns(w->columns, op->output_count);
-    if (status != GAR_ERR_NOMEM || w->is_frozen || is_done || op->aside == NULL ||
-        op->shift >= GAR_PARTITION_SHIFT_MAX) {
+    if (status != GAR_ERR_NOMEM || w->is_frozen || is_done || !may_divide(op)) {
         return status;
     }
     freeze(op, w);
@@ -777,8 +781,8 @@ static enum gar_status plan_join(struct group_by *op, int64_t *out_items, struct
     *out_items = 0;
     op->has_parts =
         op->aside != NULL && (gar_partitioned_is_used(op->aside) ||
-                              (givers > 1 && op->shift < GAR_PARTITION_SHIFT_MAX &&
-                               gar_query_is_short(op->query, op->shift, own_bytes(op))));
+                              (givers > 1 && groups > JOIN_ALONE_GROUPS && may_divide(op) &&
+                               gar_query_is_tight(op->query, op->shift, own_bytes(op))));
     if (op->has_parts) {
         op->partition_bits = GAR_PARTITION_BITS;
         *out_items = givers;

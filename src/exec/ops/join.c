@@ -140,12 +140,12 @@ static enum gar_status keep_batch(struct gar_join *join, struct gar_join_worker 
 static bool may_divide(const struct gar_join *join)
 {
     return join->key_count > 0 && join->plan->asof.kind == GAR_ASOF_NONE &&
-           join->shift < GAR_PARTITION_SHIFT_MAX;
+           gar_query_may_divide(join->query, join->shift);
 }
 
 static bool is_forced(const struct gar_join *join)
 {
-    return gar_query_spills_always(join->query) && join->shift < FORCED_SHIFT_MAX;
+    return join->query->spills_always && join->shift < FORCED_SHIFT_MAX;
 }
 
 /* Rows (borrowed) to their partitions. */
@@ -193,7 +193,7 @@ static enum gar_status add_columns(struct gar_join *join, int32_t worker,
     struct gar_join_worker *w = join->workers[worker];
     const int64_t all = __atomic_add_fetch(&join->build_rows, rows->rows, __ATOMIC_RELAXED);
     if (may_divide(join) &&
-        (is_forced(join) || gar_query_is_short(join->query, join->shift, all * ROW_OVERHEAD))) {
+        (is_forced(join) || gar_query_is_tight(join->query, join->shift, all * ROW_OVERHEAD))) {
         note_short(join);
     }
     enum gar_status status =
@@ -388,7 +388,7 @@ static bool is_too_large(const struct gar_join *join)
 {
     return may_divide(join) && join->build_rows > 0 &&
            (is_forced(join) ||
-            gar_query_is_short(join->query, join->shift, join->build_rows * ROW_OVERHEAD));
+            gar_query_is_tight(join->query, join->shift, join->build_rows * ROW_OVERHEAD));
 }
 
 /* The first partitions stay as far as there is room for their rows, once more for the columns at work, and the table. */

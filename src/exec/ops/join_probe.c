@@ -505,7 +505,7 @@ static enum gar_status leave_rows(struct gar_join *join, struct worker *w, struc
     *batch = NULL;
     enum gar_status status = need_bytes(join, &w->leaving, 2 * bytes, err);
     uint32_t *hashes = status >= 0 ? numbers(w->leaving) : NULL;
-    uint32_t *leaving = hashes + all->selected;
+    uint32_t *leaving = status >= 0 ? hashes + all->selected : NULL;
     if (status >= 0) {
         status = hash_rows(join, w, all, hashes, err);
     }
