@@ -4,6 +4,7 @@
  * cancelling, early stop. */
 #include "exec/exec.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,6 +18,7 @@
 #include "arrow/builder.h"
 #include "base/alloc.h"
 #include "kernels/hash_rows.h"
+#include "os/fault.h"
 
 enum { ROWS = 500, BATCHES = 5, LINE_BYTES = 160 };
 
@@ -1092,6 +1094,64 @@ static void test_allocation_failures(void **context)
     }
 }
 
+static const char *const swept[] = {"group_most", "distinct", "outer_join_if", "semi_join_if"};
+
+static const struct test_case *case_of(const char *name)
+{
+    for (int64_t c = 0; c < GAR_COUNT_OF(cases); c++) {
+        const char *at = strstr(cases[c].name, name);
+        if (at == cases[c].name) {
+            return &cases[c];
+        }
+    }
+    fail_msg("no case %s", name);
+    return NULL;
+}
+
+/* The n-th allocation, or call of the system, fails while rows are put on disk. */
+static void test_faults_of_spilling(void **context)
+{
+    (void)context;
+    gar_key_set_hash_mask(UINT32_C(0x80000000)); /* two partitions */
+    for (int64_t i = 0; i < GAR_COUNT_OF(swept); i++) {
+        const struct test_case *c = case_of(swept[i]);
+        struct gar_plan *plan = c->plan();
+        const int64_t blocks = gar_alloc_live_blocks();
+        const int64_t bytes = gar_memory_system_live_bytes();
+        const struct gar_exec_options options = spilling(options_of(0, 100, true, true));
+        bool is_done = false;
+        for (int64_t n = 1; !is_done; n += 1 + n / 100) {
+            (void)gar_alloc_fail_at(n, false);
+            const enum gar_status status = run(plan, &options, NULL, NULL);
+            is_done = gar_alloc_fail_at(0, false) < n;
+            if (status != GAR_OK && status != GAR_ERR_NOMEM) {
+                fail_msg("%s: status %d at allocation %d", c->name, (int)status, (int)n);
+            }
+            if (gar_alloc_live_blocks() != blocks || gar_memory_system_live_bytes() != bytes) {
+                fail_msg("%s: allocation %d leaks", c->name, (int)n);
+            }
+        }
+        static const enum gar_os_call calls[] = {GAR_OS_OPEN, GAR_OS_WRITE, GAR_OS_READ};
+        for (int64_t k = 0; k < GAR_COUNT_OF(calls); k++) {
+            for (int64_t n = 1;; n += 3) {
+                const struct gar_os_fault fault = {.call = calls[k], .nth = n, .os_errno = ENOSPC};
+                gar_os_fault_set(&fault);
+                const enum gar_status status = run(plan, &options, NULL, NULL);
+                const bool is_hit = gar_os_fault_calls() >= n;
+                gar_os_fault_set(NULL);
+                assert_int_equal(status, is_hit ? GAR_ERR_IO : GAR_OK);
+                assert_int_equal(gar_alloc_live_blocks(), blocks);
+                if (!is_hit) {
+                    break;
+                }
+            }
+        }
+        gar_plan_unref(plan);
+    }
+    gar_key_set_hash_mask(UINT32_MAX);
+    assert_int_equal(gar_spill_space_used_bytes(spill_space), 0);
+}
+
 /* Cancelled, dropped or read to the end after any number of batches. */
 static void test_stopping(void **context)
 {
@@ -1100,7 +1160,10 @@ static void test_stopping(void **context)
         struct gar_plan *plan = cases[c].plan();
         for (int64_t taken = 0; taken < 4; taken++) {
             for (int32_t how = 0; how < 4; how++) {
-                const struct gar_exec_options options = options_of(1, 7, how % 2 == 0, true);
+                struct gar_exec_options options = options_of(1, 7, how % 2 == 0, true);
+                if (taken == 1 && spills(&cases[c])) {
+                    options = spilling(options);
+                }
                 struct gar_stream *stream = NULL;
                 assert_int_equal(gar_exec_start(plan, &options, &stream, NULL), GAR_OK);
                 enum gar_status status = GAR_OK;
@@ -1209,10 +1272,11 @@ static void test_explain(void **context)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_operators), cmocka_unit_test(test_spilling),
-        cmocka_unit_test(test_equal_hashes),  cmocka_unit_test(test_allocation_failures),
-        cmocka_unit_test(test_stopping),      cmocka_unit_test(test_early_stop),
-        cmocka_unit_test(test_explain),       cmocka_unit_test(test_sort_without_order),
+        cmocka_unit_test(test_all_operators),       cmocka_unit_test(test_spilling),
+        cmocka_unit_test(test_faults_of_spilling),  cmocka_unit_test(test_equal_hashes),
+        cmocka_unit_test(test_allocation_failures), cmocka_unit_test(test_stopping),
+        cmocka_unit_test(test_early_stop),          cmocka_unit_test(test_explain),
+        cmocka_unit_test(test_sort_without_order),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
