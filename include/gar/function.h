@@ -69,9 +69,10 @@ struct gar_actor_function {
     size_t struct_bytes;
     const char *name;
     const char *type;
-    int64_t batch_rows;    /* exact rows of each call but the last; 0: as they come */
-    int32_t count;         /* actors, each with the request's resources; 0: 1 */
-    bool takes_fewer;      /* as many of count as fit now are enough, at least one */
+    int64_t batch_rows; /* exact rows of each call but the last; 0: as they come */
+    int32_t count;      /* actors, each with the request's resources; 0: 1 */
+    /* As many of count as fit now are enough, at least one; and one is started at first, more when batches wait for them. */
+    bool takes_fewer;
     bool inherits_devices; /* they see this process's own devices */
     bool is_spread;        /* fractions of devices are spread, not packed */
     struct gar_resource_request request;

@@ -573,7 +573,7 @@ class _FuncDecorator:
         return_dtype: the column's type, if the function has no type hint. cpus: CPUs that one call needs; fewer calls
         run at once. gpus, gpu_memory ("6GiB"): in a worker process that sees just these devices; gpu_strategy: shares go where least is
         left ("pack") or most ("spread"). use_process: in a worker process, though it needs no device; inherit_devices: it sees
-        those of this one; memory: what is booked for it. max_concurrency: of an async function, rows at work at once (64). max_retries: tries of a row after
+        those of this one; memory: what is booked for it, and the most it may hold. max_concurrency: of an async function, rows at work at once (64). max_retries: tries of a row after
         its first, with growing pauses. on_error: "raise", "log" (null and a line in the log) or "ignore" (null).
         """
 
@@ -820,8 +820,8 @@ def cls(
 
     One object for each query, constructed once, when the first rows come; its close(), where it has one, is called at the
     query's end. Its calls run one after the other unless thread_safe=True. With max_concurrency=n, gpus or gpu_memory it
-    is constructed once in each of n (or one) worker processes instead, each with its own devices; max_concurrency="auto": as many
-    as fit on the machine now. Options are those of gar.func.
+    is constructed once in each of n (or one) worker processes instead, each with its own devices; max_concurrency="auto": one at
+    first, and more, as many as fit on the machine now, while rows wait. Options are those of gar.func.
     """
 
     def make(wrapped: Any) -> UserClass:

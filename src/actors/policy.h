@@ -27,6 +27,9 @@ enum gar_actor_fault {
 /* A zeroed struct means defaults. */
 struct gar_actor_policy {
     enum gar_actor_on_error on_error;
+    /* One actor is started at first, and one more, of those that may be, whenever batches have waited with all actors at
+     * work for as long as the last one took to start. Else all are started at once. */
+    bool grows;
     int32_t max_retries;    /* tries of a batch after its first; 0: none */
     int32_t max_restarts;   /* of processes, in the whole pool; 0: 64 + 4 for each actor */
     int64_t backoff_ns;     /* before the first retry, doubled for each; 0: 100 ms */

@@ -22,7 +22,9 @@
 /* A worker has so many leases at most; more results are copied. */
 #define LEASES_MAX (GAR_WIRE_SLOTS / 2)
 /* While calls are open the workers' memory is looked at this often. */
-#define SAMPLE_NS GAR_NS_PER_S
+#define SAMPLE_NS (250 * GAR_NS_PER_MS)
+/* A worker whose memory found no room in the query's limit so often in a row ends the pool: others may spill meanwhile. */
+#define HOMELESS_MAX 4
 /* Address space of all arenas of a pool together. */
 #define WINDOWS_BYTES (INT64_C(1) << 44)
 #define WINDOW_MAX    (INT64_C(1) << 36)
@@ -35,6 +37,7 @@ struct actor {
     char *device;               /* owned copy */
     char **environment;         /* owned copy */
     struct gar_ticket resident; /* its process's own memory, as last seen */
+    int32_t homeless; /* looks in a row at which that did not fit into the query's limit */
     bool is_aside;
 };
 
@@ -62,6 +65,7 @@ struct gar_actor_pool {
     struct gar_timer alarm;
     struct gar_timer sample;
     int64_t open_calls;
+    int64_t limit_bytes; /* own memory of one worker; 0: none */
     bool is_entered;
     bool is_plain;                 /* results have values of fixed width only */
     enum gar_status cancel_status; /* < 0: cancelled for this reason */
@@ -254,6 +258,7 @@ enum gar_status gar_actor_pool_new(const struct gar_actor_pool_options *options,
     pool->loop = gar_runtime_loop(options->runtime);
     pool->listener = *options->listener;
     pool->context = options->context;
+    pool->limit_bytes = options->limit_bytes;
     pool->alarm.fire = on_alarm;
     pool->sample.fire = on_sample;
     pool->is_plain = true;
@@ -445,6 +450,7 @@ static void on_link_dead(void *owner, const struct gar_link_end *end)
     actor->link = NULL;
     gar_link_free(link);
     gar_ticket_release(&actor->resident);
+    actor->homeless = 0;
     gar_roster_dead(pool->roster, (int32_t)(actor - pool->actors), failure, verdict,
                     gar_clock_ns());
 }
@@ -702,24 +708,59 @@ static void on_alarm(struct gar_timer *timer, struct gar_loop *loop)
     gar_roster_alarm(pool->roster, gar_clock_ns());
 }
 
-/* Workers' memory reduces what the query's operators may take. It is there already, so nothing fails when the account
- * cannot hold it all. */
+static struct gar_actor_failure *too_large(const struct actor *actor, int64_t bytes,
+                                           const char *why)
+{
+    struct gar_actor_failure *failure = gar_actor_failure_new(
+        GAR_ACTOR_NO_ROOM, "its process %lld uses %.1f MiB of memory of its own, %s",
+        (long long)gar_link_pid(actor->link), (double)bytes / 1048576.0, why);
+    describe(actor, failure);
+    return failure;
+}
+
+/* Why a worker that uses so many bytes cannot go on; NULL: it can. What it has is there already, so the query's operators get
+ * less first, and spill; only what does not fit for a while is too much. */
+static struct gar_actor_failure *weigh(struct actor *actor, int64_t bytes)
+{
+    const struct gar_actor_pool *pool = actor->pool;
+    struct gar_error err = GAR_ERROR_INIT;
+    char why[GAR_ERROR_MESSAGE_BYTES];
+    if (pool->limit_bytes > 0 && bytes > pool->limit_bytes) {
+        (void)snprintf(
+            why, sizeof why,
+            "more than the %.1f MiB that memory= books for each; ask for more, or work on "
+            "smaller batches",
+            (double)pool->limit_bytes / 1048576.0);
+        return too_large(actor, bytes, why);
+    }
+    if (bytes <= actor->resident.bytes) {
+        gar_ticket_shrink(&actor->resident, actor->resident.bytes - bytes);
+        actor->homeless = 0;
+    } else if (pool->common.account == NULL ||
+               gar_ticket_reserve(&actor->resident, pool->common.account,
+                                  bytes - actor->resident.bytes, &err) >= 0) {
+        actor->homeless = 0;
+    } else if (++actor->homeless >= HOMELESS_MAX) {
+        (void)snprintf(why, sizeof why, "which the query has no room for: %.700s", err.message);
+        return too_large(actor, bytes, why);
+    }
+    return NULL;
+}
+
 static void on_sample(struct gar_timer *timer, struct gar_loop *loop)
 {
     struct gar_actor_pool *pool =
         (struct gar_actor_pool *)(void *)((char *)timer - offsetof(struct gar_actor_pool, sample));
-    for (int32_t i = 0; i < pool->count; i++) {
+    struct gar_actor_failure *failure = NULL;
+    for (int32_t i = 0; failure == NULL && i < pool->count; i++) {
         struct actor *actor = &pool->actors[i];
-        const int64_t bytes = actor->link != NULL ? gar_link_private_bytes(actor->link) : 0;
-        if (bytes < actor->resident.bytes) {
-            gar_ticket_shrink(&actor->resident, actor->resident.bytes - bytes);
-        } else if (bytes > actor->resident.bytes &&
-                   gar_ticket_reserve(&actor->resident, pool->common.account,
-                                      bytes - actor->resident.bytes, NULL) < 0) {
-            continue;
+        if (actor->link != NULL) {
+            failure = weigh(actor, gar_link_private_bytes(actor->link));
         }
     }
-    if (pool->open_calls > 0) {
+    if (failure != NULL) {
+        gar_roster_fail(pool->roster, failure, gar_clock_ns());
+    } else if (pool->open_calls > 0) {
         gar_loop_start_timer_on_loop(loop, timer, gar_clock_ns() + SAMPLE_NS);
     }
 }
@@ -903,7 +944,7 @@ enum gar_status gar_actor_pool_submit_on_loop(struct gar_actor_pool *pool,
     call->work = work;
     pool->open_calls++;
     const int64_t now_ns = gar_clock_ns();
-    if (!pool->sample.is_running && pool->common.account != NULL) {
+    if (!pool->sample.is_running && (pool->common.account != NULL || pool->limit_bytes > 0)) {
         gar_loop_start_timer_on_loop(pool->loop, &pool->sample, now_ns + SAMPLE_NS);
     }
     const enum gar_status status = gar_roster_submit(pool->roster, &work->roster, now_ns);

@@ -45,9 +45,11 @@ struct gar_actor_listener {
 };
 
 struct gar_actor_pool_options {
-    struct gar_runtime *runtime;    /* borrowed; entered until the pool has ended */
-    struct gar_account *account;    /* pays for the arenas; a reference is taken; NULL: nobody */
-    const char *name;               /* of the user's function, for messages */
+    struct gar_runtime *runtime; /* borrowed; entered until the pool has ended */
+    struct gar_account
+        *account;        /* pays for arenas and workers; a reference is taken; NULL: nobody */
+    int64_t limit_bytes; /* own memory of one worker; one that uses more ends the pool; 0: none */
+    const char *name;    /* of the user's function, for messages */
     const char *const *argv;        /* the worker program and its arguments; argv[0] is a path */
     const char *const *environment; /* as a seat's, for all actors, over this process's own */
     const void *code;               /* handed to create; copied */

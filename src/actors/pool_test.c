@@ -270,14 +270,42 @@ static void test_full_arenas(void **state)
     assert_int_equal(run.status, GAR_ERR_NOMEM);
     struct gar_memory_pool *memory = NULL;
     struct gar_account *account = NULL;
-    const struct gar_memory_pool_options options = {.limit_bytes = 4 << 20};
+    const struct gar_memory_pool_options options = {.limit_bytes = INT64_C(1) << 30};
     assert_int_equal(gar_memory_pool_new(&options, &memory, NULL), GAR_OK);
-    assert_int_equal(gar_account_new(memory, "query", 0, &account, NULL), GAR_OK);
+    assert_int_equal(gar_account_new(memory, "query", 4 << 20, &account, NULL), GAR_OK);
     expect_failure(
         &(struct test_options){
             .actors = 1, .rows = 100000, .chunk = 100000, .batch_rows = 100000, .account = account},
         GAR_ACTOR_NO_ROOM, "out of memory", &run);
+    gar_account_unref(account);
+    assert_int_equal(gar_account_new(memory, "query", 0, &account, NULL), GAR_OK);
     expect_rows(&(struct test_options){.actors = 1, .rows = 20000, .account = account});
+    assert_int_equal(gar_account_used_bytes(account), 0);
+    gar_account_unref(account);
+    gar_memory_pool_unref(memory);
+}
+
+/* A worker that takes more than it may, or than the query has, is named and ends the query. */
+static void test_large_workers(void **state)
+{
+    (void)state;
+    struct gar_memory_pool *memory = NULL;
+    struct gar_account *account = NULL;
+    struct test_run run;
+    const struct gar_memory_pool_options options = {.limit_bytes = INT64_C(256) << 20};
+    expect_failure(&(struct test_options){.code = "do=grow at=50",
+                                          .actors = 2,
+                                          .rows = 100,
+                                          .batch_rows = 10,
+                                          .limit_bytes = INT64_C(200) << 20},
+                   GAR_ACTOR_NO_ROOM, "MiB of memory of its own, more than the 200.0 MiB that",
+                   &run);
+    assert_int_equal(gar_memory_pool_new(&options, &memory, NULL), GAR_OK);
+    assert_int_equal(gar_account_new(memory, "query", 0, &account, NULL), GAR_OK);
+    expect_failure(
+        &(struct test_options){
+            .code = "do=grow at=5", .actors = 1, .rows = 10, .batch_rows = 5, .account = account},
+        GAR_ACTOR_NO_ROOM, "which the query has no room for: out of memory", &run);
     assert_int_equal(gar_account_used_bytes(account), 0);
     gar_account_unref(account);
     gar_memory_pool_unref(memory);
@@ -573,6 +601,7 @@ int main(void)
         cmocka_unit_test(test_bad_rows_become_null),
         cmocka_unit_test(test_much_output),
         cmocka_unit_test(test_full_arenas),
+        cmocka_unit_test(test_large_workers),
         cmocka_unit_test(test_cancel_at_any_time),
         cmocka_unit_test(test_random_kills),
         cmocka_unit_test(test_parent_killed),

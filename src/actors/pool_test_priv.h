@@ -208,6 +208,7 @@ struct test_options {
     int64_t arena_bytes;
     const char *program; /* NULL: the test worker */
     struct gar_account *account;
+    int64_t limit_bytes;                /* of a worker's own memory */
     const struct gar_actor_seat *seats; /* NULL: nothing granted */
     int64_t stop_after;                 /* drop the stream when so many rows came; 0: never */
     /* Called after each batch that came out; may be NULL. */
@@ -237,6 +238,7 @@ GAR_INLINE void test_run_pool(struct test_pool *t, const struct test_options *o,
     const struct gar_actor_apply apply = {
         .pool = {.runtime = t->runtime,
                  .account = o->account,
+                 .limit_bytes = o->limit_bytes,
                  .name = "f",
                  .argv = argv,
                  .code = o->code,

@@ -19,7 +19,7 @@
 #define START_FAILURES_MAX 5
 
 enum actor_state {
-    ACTOR_NONE, /* never started */
+    ACTOR_NONE, /* never started; of a pool that grows perhaps later */
     ACTOR_STARTING,
     ACTOR_READY,
     ACTOR_STOPPING, /* asked to end normally */
@@ -37,7 +37,7 @@ struct actor {
     struct gar_roster_part *first;    /* at work, oldest first */
     struct gar_roster_part *last;
     int32_t at_work;
-    int64_t since_ns;    /* the oldest part began */
+    int64_t since_ns;    /* the oldest part began; STARTING: the start */
     int64_t check_ns;    /* look whether it is stopped */
     int64_t deadline_ns; /* STARTING, STOPPING: then it is killed; WAITING: then it is started */
     int64_t average_ns;  /* of its calls; -1: none yet */
@@ -72,6 +72,9 @@ struct gar_roster {
     int64_t open_count;
     int64_t open_max;
     int32_t start_failures;
+    int64_t start_ns; /* that the last start took */
+    int64_t
+        pressed_ns; /* since when parts wait with all actors at work; GAR_CLOCK_NEVER: they do not */
     int64_t restarts;
     int64_t retries;
     int64_t rows;
@@ -117,6 +120,7 @@ enum gar_status gar_roster_new(const struct gar_actor_policy *policy, int32_t ac
     r->count = actors;
     r->open_max = 2 * (int64_t)actors + 2;
     r->alarm_ns = GAR_CLOCK_NEVER;
+    r->pressed_ns = GAR_CLOCK_NEVER;
     for (int32_t i = 0; i < actors; i++) {
         r->actors[i].average_ns = -1;
     }
@@ -393,16 +397,18 @@ static void start_actor(struct gar_roster *r, int32_t number, int64_t now_ns)
     actor->is_expected = false;
     gar_actor_failure_free(actor->reason);
     actor->reason = NULL;
+    actor->since_ns = now_ns;
     actor->deadline_ns = later(now_ns, r->policy.start_limit_ns);
     r->world->start(r->context, number);
 }
 
+/* That live, or can be started while the pool runs. */
 static int32_t live_actors(const struct gar_roster *r)
 {
     int32_t live = 0;
     for (int32_t i = 0; i < r->count; i++) {
         const enum actor_state state = r->actors[i].state;
-        live += state == ACTOR_STARTING || state == ACTOR_READY || state == ACTOR_WAITING;
+        live += state != ACTOR_STOPPING && state != ACTOR_DEAD && state != ACTOR_ASIDE;
     }
     return live;
 }
@@ -582,6 +588,51 @@ static void dispatch(struct gar_roster *r, int64_t now_ns)
     }
 }
 
+/* The first actor that was never started; -1: none. */
+static int32_t next_actor(const struct gar_roster *r)
+{
+    for (int32_t i = 0; i < r->count; i++) {
+        if (r->actors[i].state == ACTOR_NONE) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Are parts waiting because all that could take them are at work? And nobody is on the way to help. */
+static bool is_pressed(const struct gar_roster *r)
+{
+    for (int32_t i = 0; i < r->count; i++) {
+        const struct actor *actor = &r->actors[i];
+        if (actor->state == ACTOR_STARTING || actor->state == ACTOR_WAITING ||
+            (actor->state == ACTOR_READY && (actor->at_work == 0 || actor->is_killed))) {
+            return false;
+        }
+    }
+    return r->waiting.first != NULL;
+}
+
+/* A pool that grows: one more actor, when having waited for so long is as dear as a start. */
+static void grow(struct gar_roster *r, int64_t now_ns)
+{
+    const int32_t next = next_actor(r);
+    if (next < 0 || !is_pressed(r)) {
+        r->pressed_ns = GAR_CLOCK_NEVER;
+        return;
+    }
+    if (r->pressed_ns == GAR_CLOCK_NEVER) {
+        r->pressed_ns = now_ns;
+    }
+    bool has_ready = false;
+    for (int32_t i = 0; i < r->count; i++) {
+        has_ready |= r->actors[i].state == ACTOR_READY;
+    }
+    if (!has_ready || later(r->pressed_ns, r->start_ns) <= now_ns) {
+        r->pressed_ns = GAR_CLOCK_NEVER;
+        start_actor(r, next, now_ns);
+    }
+}
+
 /* The normal end, when all calls are done. */
 static void stop_actors(struct gar_roster *r, int64_t now_ns)
 {
@@ -642,7 +693,8 @@ static bool all_dead(const struct gar_roster *r)
 
 static int64_t next_time(const struct gar_roster *r)
 {
-    int64_t at = GAR_CLOCK_NEVER;
+    int64_t at =
+        r->pressed_ns == GAR_CLOCK_NEVER ? GAR_CLOCK_NEVER : later(r->pressed_ns, r->start_ns);
     for (int32_t i = 0; i < r->count; i++) {
         const struct actor *actor = &r->actors[i];
         switch (actor->state) {
@@ -689,6 +741,9 @@ static void advance_once(struct gar_roster *r, int64_t now_ns)
 {
     if (r->mode == MODE_RUNNING || r->mode == MODE_ENDING) {
         dispatch(r, now_ns);
+        grow(r, now_ns);
+    } else {
+        r->pressed_ns = GAR_CLOCK_NEVER;
     }
     if (r->mode == MODE_ENDING && r->open_count == 0) {
         stop_actors(r, now_ns);
@@ -732,7 +787,7 @@ void gar_roster_start(struct gar_roster *r, int64_t now_ns)
 {
     if (r->mode == MODE_IDLE) {
         r->mode = MODE_RUNNING;
-        for (int32_t i = 0; i < r->count; i++) {
+        for (int32_t i = 0; i < (r->policy.grows ? 1 : r->count); i++) {
             start_actor(r, i, now_ns);
         }
         advance(r, now_ns);
@@ -808,6 +863,7 @@ void gar_roster_ready(struct gar_roster *r, int32_t number, int64_t now_ns)
     if (actor->state == ACTOR_STARTING) {
         actor->state = ACTOR_READY;
         actor->has_been_ready = true;
+        r->start_ns = now_ns - actor->since_ns;
         r->start_failures = 0;
         advance(r, now_ns);
     }

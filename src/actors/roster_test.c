@@ -325,6 +325,7 @@ static void run_seed(uint64_t seed)
     s->poison = chance(s, 300) ? (int64_t)(roll(s) % 20) : -1;
     const struct gar_actor_policy policy = {
         .on_error = (enum gar_actor_on_error)(roll(s) % 3),
+        .grows = chance(s, 300),
         .max_retries = (int32_t)(roll(s) % 3),
         .call_limit_ns = chance(s, 500) ? 10 * GAR_NS_PER_S : 0,
     };
@@ -421,11 +422,72 @@ static void test_only_the_bad_row_is_null(void **state)
     gar_free(s);
 }
 
+/* The world of a pool that grows: each start takes a second, each call so long; a call is handed in whenever there is room
+ * and every_ns has passed. Returns how many actors were started for 40 calls. */
+static int32_t count_started(int64_t call_ns, int64_t every_ns)
+{
+    struct sim *s = gar_calloc(1, (int64_t)sizeof *s);
+    const struct gar_actor_policy policy = {.grows = true};
+    int64_t free_at_ns[ACTORS_MAX] = {0};
+    int64_t next_call_ns = 0;
+    int32_t started = 0;
+    s->seed = 7;
+    s->poison = -1;
+    s->count = ACTORS_MAX;
+    s->alarm_ns = GAR_CLOCK_NEVER;
+    assert_int_equal(gar_roster_new(&policy, s->count, &world_table, s, &s->roster, NULL), GAR_OK);
+    gar_roster_start(s->roster, 0);
+    for (s->now_ns = 0; !s->is_ended; s->now_ns += GAR_NS_PER_MS) {
+        (void)fire_alarm(s);
+        if (s->submitted < CALLS_MAX && next_call_ns <= s->now_ns) {
+            const int32_t before = s->submitted;
+            submit(s);
+            next_call_ns += s->submitted > before ? every_ns : 0;
+        } else if (s->submitted == CALLS_MAX) {
+            gar_roster_end(s->roster, s->now_ns);
+        }
+        for (int32_t i = 0; i < s->count; i++) {
+            struct sim_actor *a = &s->actors[i];
+            const bool is_idle = a->is_ready && a->count == 0;
+            const int64_t takes_ns = a->is_ready ? call_ns : GAR_NS_PER_S;
+            if (free_at_ns[i] == 0 || is_idle) {
+                free_at_ns[i] = s->now_ns + takes_ns;
+            }
+            if (a->is_process && (a->is_dying || (!is_idle && free_at_ns[i] <= s->now_ns))) {
+                free_at_ns[i] = s->now_ns + call_ns;
+                act(s, i);
+            } else if (!a->is_process) {
+                free_at_ns[i] = 0;
+            }
+        }
+        while (s->on_way_count > 0) {
+            arrive(s);
+        }
+    }
+    for (int32_t i = 0; i < s->count; i++) {
+        started += s->actors[i].lives;
+    }
+    gar_roster_free(s->roster);
+    gar_free(s);
+    return started;
+}
+
+static void test_pools_grow(void **state)
+{
+    (void)state;
+    assert_int_equal(count_started(10 * GAR_NS_PER_MS, 20 * GAR_NS_PER_MS), 1);
+    assert_int_equal(count_started(4 * GAR_NS_PER_S, GAR_NS_PER_MS), ACTORS_MAX);
+    assert_int_equal(count_started(4 * GAR_NS_PER_S, 2 * GAR_NS_PER_S + GAR_NS_PER_MS), 3);
+    /* All calls together take less than a start. */
+    assert_int_equal(count_started(10 * GAR_NS_PER_MS, 0), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_worlds),
         cmocka_unit_test(test_only_the_bad_row_is_null),
+        cmocka_unit_test(test_pools_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,8 @@
 #include "actors/wire.h"
 #include "base/alloc.h"
 
+#define GROW_BYTES ((size_t)300 << 20)
+
 struct actor {
     char what[32];
     char at[32];
@@ -85,6 +87,13 @@ static void misbehave(void)
         (void)raise(SIGSTOP);
     } else if (is_what("hang")) {
         (void)sleep(600);
+    } else if (is_what("grow")) { /* 300 MiB that are used */
+        char *much = malloc(GROW_BYTES);
+        for (size_t i = 0; much != NULL && i < GROW_BYTES; i += 4096) {
+            ((volatile char *)much)[i] = 1;
+        }
+        (void)sleep(600);
+        free(much);
     } else if (is_what("close")) {
         (void)close(GAR_WIRE_FD_SOCKET);
         (void)sleep(600);

@@ -120,6 +120,7 @@ enum gar_status gar_actor_spec_new(const struct gar_actor_function *function,
     spec->request = function->request;
     spec->policy =
         (struct gar_actor_policy){.on_error = (enum gar_actor_on_error)function->on_error,
+                                  .grows = function->takes_fewer,
                                   .max_retries = function->max_retries};
     spec->code_bytes = function->code_bytes;
     enum gar_status status = copy_argv(function->argv, spec, err);
@@ -327,6 +328,8 @@ static enum gar_status make_pool(struct gar_performer *performer, struct gar_gra
     GAR_TRY(gar_actor_seats_new(grants, count, spec->inherits_devices, &seats, err));
     const struct gar_actor_pool_options options = {
         .runtime = performer->options.query->runtime,
+        .account = gar_profile_account(performer->options.query->profile),
+        .limit_bytes = gar_max_i64(spec->request.memory_bytes, 0),
         .name = performer->options.udf->name,
         .argv = (const char *const *)spec->argv,
         .code = spec->code,

@@ -434,6 +434,11 @@ void gar_profile_set_pipeline(struct gar_profile *profile, int32_t pipeline)
     __atomic_store_n(&profile->pipeline, pipeline, __ATOMIC_RELAXED);
 }
 
+struct gar_account *gar_profile_account(const struct gar_profile *profile)
+{
+    return profile->account;
+}
+
 int64_t gar_profile_id(const struct gar_profile *profile)
 {
     return profile->id;

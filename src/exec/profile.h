@@ -92,6 +92,8 @@ GAR_MUST_USE enum gar_status gar_profile_describe(struct gar_profile *profile,
 void gar_profile_end(struct gar_profile *profile, enum gar_status status);
 void gar_profile_set_told(struct gar_profile *profile);
 bool gar_profile_is_told(const struct gar_profile *profile);
+/* The query's account; NULL: it has none. Borrowed. */
+struct gar_account *gar_profile_account(const struct gar_profile *profile);
 /* Number of the query in this process, from 1. Constant. */
 int64_t gar_profile_id(const struct gar_profile *profile);
 /* Grows whenever an operator gives or takes a batch. Threads: any. */

@@ -169,22 +169,31 @@ static void read_small(const char *path, char *out, size_t out_bytes)
     out[got] = 0;
 }
 
-int64_t gar_process_oom_kills(void)
+/* The counter in a file of the control group that a line of /proc/self/cgroup names; -1: there is none. */
+static int64_t read_oom_kills(const char *groups, const char *line, const char *root,
+                              const char *file)
 {
-    char cgroup[512];
     char path[640];
     char text[512];
-    read_small("/proc/self/cgroup", cgroup, sizeof cgroup);
-    char *at = strstr(cgroup, "0::");
+    const char *at = strstr(groups, line);
     if (at == NULL) {
         return -1;
     }
-    at += 3;
-    at[strcspn(at, "\n")] = 0;
-    (void)snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.events", at);
+    at += strlen(line);
+    (void)snprintf(path, sizeof path, "%s%.*s/%s", root, (int)strcspn(at, "\n"), at, file);
     read_small(path, text, sizeof text);
     const char *count = strstr(text, "oom_kill ");
     return count == NULL ? -1 : strtoll(count + strlen("oom_kill "), NULL, 10);
+}
+
+int64_t gar_process_oom_kills(void)
+{
+    char groups[2048];
+    read_small("/proc/self/cgroup", groups, sizeof groups);
+    const int64_t kills = read_oom_kills(groups, "0::", "/sys/fs/cgroup", "memory.events");
+    return kills >= 0
+               ? kills
+               : read_oom_kills(groups, ":memory:", "/sys/fs/cgroup/memory", "memory.oom_control");
 }
 
 int64_t gar_process_private_bytes(const struct gar_process *process)

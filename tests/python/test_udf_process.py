@@ -128,7 +128,7 @@ def shown(**options):
     return set(frame.select(Seen().devices(col(frame.column_names[0])).alias("d")).to_pydict()["d"])
 assert shown(gpus=0.5, max_concurrency=2) == {"3"}
 assert shown(gpus=0.5, max_concurrency=2, gpu_strategy="spread") == {"3", "4"}
-assert shown(gpus=1, max_concurrency="auto") == {"3", "4", "5", "6"}
+assert shown(gpus=1, max_concurrency="auto") <= {"3", "4", "5", "6"}
 assert shown(use_process=True, inherit_devices=True) == {"3,4,5,6"}
 @gar.func(gpus=0.5)
 def half(a: int) -> str:

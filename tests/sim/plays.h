@@ -35,5 +35,6 @@ struct sim_thread *sim_play_operation(struct sim_play *play); /* finish against 
 struct sim_thread *sim_play_stream(struct sim_play *play);    /* a producer of our own */
 struct sim_thread *sim_play_bell(struct sim_play *play);      /* watched descriptors */
 struct sim_thread *sim_play_ledger(struct sim_play *play); /* resources: held, lost, waited for */
+struct sim_thread *sim_play_pool(struct sim_play *play);   /* actors over the ledger */
 
 #endif

@@ -87,12 +87,14 @@ static void make_runtime(struct sim_play *play)
 
 static struct sim_thread *start_play(struct sim_play *play)
 {
-    switch (sim_below(&play->rng, 13)) {
+    switch (sim_below(&play->rng, 15)) {
     case 0: return sim_play_call(play);
     case 1: return sim_play_operation(play);
     case 2: return sim_play_stream(play);
     case 3: return sim_play_bell(play);
     case 4: return sim_play_ledger(play);
+    case 5:
+    case 6: return sim_play_pool(play);
     default: return sim_play_query(play);
     }
 }
