@@ -30,8 +30,9 @@ struct gar_performer {
     struct gar_schema *result;         /* owned reference */
     int32_t count;                     /* actors granted */
     /* role */
-    struct gar_actor_pool *pool; /* until on_ended */
-    struct task *first;          /* waiting for the pool, or for room in it */
+    struct gar_actor_pool *pool;    /* until on_ended */
+    struct gar_pool_counts *counts; /* borrowed from the profile */
+    struct task *first;             /* waiting for the pool, or for room in it */
     struct task *last;
     bool is_started; /* the pool is */
     bool is_wanted;  /* the pipeline has begun */
@@ -150,6 +151,18 @@ static void finish_task(struct task *task, enum gar_status status)
     work->done(work, status);
 }
 
+static void note_figures(const struct gar_performer *performer)
+{
+    struct gar_actor_pool_figures figures;
+    struct gar_pool_counts *counts = performer->counts;
+    gar_actor_pool_figures_on_loop(performer->pool, &figures);
+    __atomic_store_n(&counts->actors, figures.actors, __ATOMIC_RELAXED);
+    __atomic_store_n(&counts->ready, figures.ready, __ATOMIC_RELAXED);
+    __atomic_store_n(&counts->busy, figures.busy, __ATOMIC_RELAXED);
+    __atomic_store_n(&counts->restarts, figures.restarts, __ATOMIC_RELAXED);
+    __atomic_store_n(&counts->rows, figures.rows, __ATOMIC_RELAXED);
+}
+
 static void call_is_done(struct gar_actor_call *call)
 {
     gar_query_role_assert();
@@ -158,6 +171,7 @@ static void call_is_done(struct gar_actor_call *call)
     struct gar_query *query = performer->options.query;
     struct gar_error err = GAR_ERROR_INIT;
     enum gar_status status = call->status;
+    note_figures(performer);
     task->call.batch = NULL; /* the pool's */
     if (status >= 0) {
         struct gar_column *column = gar_column_ref(call->result->columns[0]);
@@ -308,6 +322,8 @@ static void on_ended(void *context, enum gar_status status, const struct gar_err
     struct gar_query *query = performer->options.query;
     performer->is_ended = true;
     performer->pool = NULL;
+    __atomic_store_n(&performer->counts->ready, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&performer->counts->busy, 0, __ATOMIC_RELAXED);
     if (status < 0 && !performer->is_stopped) {
         struct gar_error error = *err;
         error.position = gar_actor_failure_keep(failure);
@@ -358,10 +374,13 @@ static void begin_pool(struct gar_performer *performer)
     performer->is_started = true;
     performer->options.query->in_flight++;
     gar_actor_pool_start_on_loop(performer->pool);
-    if (performer->is_over) {
+    if (performer->is_over && !performer->is_ended) {
         gar_actor_pool_end_on_loop(performer->pool);
     }
     feed(performer);
+    if (!performer->is_ended) {
+        note_figures(performer);
+    }
 }
 
 static enum gar_status start(struct gar_performer *performer, struct gar_error *err)
@@ -466,6 +485,11 @@ static enum gar_status open(const struct gar_performer_options *options, struct 
     performer->options = *options;
     performer->spec = (const struct gar_actor_spec *)options->udf->context;
     performer->count = performer->spec->count;
+    performer->counts = gar_profile_new_pool(options->query->profile, options->udf->name);
+    if (performer->counts == NULL) {
+        gar_free(performer);
+        return gar_error_nomem(err, (int64_t)sizeof *performer->counts);
+    }
     enum gar_status status =
         gar_runtime_start(options->query->runtime, GAR_RUNTIME_ALL | GAR_RUNTIME_SPAWN, err);
     if (status >= 0) {

@@ -25,6 +25,12 @@ struct scan_counts {
     struct scan_counts *next;
 };
 
+struct pool_counts {
+    struct gar_pool_counts counts;
+    struct pool_counts *next;
+    char name[];
+};
+
 /* What is known of an operator before it runs. */
 struct op {
     const char *name;
@@ -63,6 +69,7 @@ struct gar_profile {
     int32_t pipeline;                  /* atomic: that runs now */
     struct op_memory *memories;        /* owned references */
     struct scan_counts *scans;         /* owned */
+    struct pool_counts *pools;         /* owned; in the order in which they were made */
     int64_t result_bytes;              /* atomic; role */
     struct waiting *reports; /* owned; role: all that was said, as readers may hold the text */
     int64_t report_count;    /* role */
@@ -119,6 +126,11 @@ void gar_profile_unref(struct gar_profile *profile)
         struct scan_counts *scan = profile->scans;
         profile->scans = scan->next;
         gar_free(scan);
+    }
+    while (profile->pools != NULL) {
+        struct pool_counts *pool = profile->pools;
+        profile->pools = pool->next;
+        gar_free(pool);
     }
     while (profile->reports != NULL) {
         struct waiting *report = profile->reports;
@@ -210,6 +222,23 @@ struct gar_scan_counts *gar_profile_new_scan(struct gar_profile *profile)
     scan->next = profile->scans;
     profile->scans = scan;
     return &scan->counts;
+}
+
+struct gar_pool_counts *gar_profile_new_pool(struct gar_profile *profile, const char *name)
+{
+    const int64_t bytes = (int64_t)strlen(name) + 1;
+    struct pool_counts *pool = (struct pool_counts *)gar_calloc(1, (int64_t)sizeof *pool + bytes);
+    if (pool == NULL) {
+        return NULL;
+    }
+    memcpy(pool->name, name, (size_t)bytes);
+    pool->counts.name = pool->name;
+    struct pool_counts **tail = &profile->pools;
+    while (*tail != NULL) {
+        tail = &(*tail)->next;
+    }
+    *tail = pool;
+    return &pool->counts;
 }
 
 /* ---- description ---- */
@@ -573,6 +602,26 @@ static void read_scan(const struct gar_scan_counts *counts, struct gar_operator_
     out->bytes_read = word(&counts->bytes_read);
     out->rows_total = word(&counts->rows_total);
     out->rows_in = gar_max_i64(word(&counts->rows_read), out->rows_in);
+}
+
+bool gar_profile_read_pool(const struct gar_profile *profile, int64_t i,
+                           struct gar_pool_counts *out)
+{
+    const struct pool_counts *pool = is_described(profile) ? profile->pools : NULL;
+    for (; pool != NULL && i > 0; i--) {
+        pool = pool->next;
+    }
+    if (pool == NULL || i < 0) {
+        return false;
+    }
+    const struct gar_pool_counts *counts = &pool->counts;
+    *out = (struct gar_pool_counts){.name = counts->name,
+                                    .actors = word(&counts->actors),
+                                    .ready = word(&counts->ready),
+                                    .busy = word(&counts->busy),
+                                    .restarts = word(&counts->restarts),
+                                    .rows = word(&counts->rows)};
+    return true;
 }
 
 bool gar_profile_read_operator(const struct gar_profile *profile, int64_t i,

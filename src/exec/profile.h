@@ -33,6 +33,18 @@ void gar_profile_read_query(const struct gar_profile *profile, struct gar_query_
 /* False past the end, and before the query has been lowered. Texts live as long as the profile. */
 bool gar_profile_read_operator(const struct gar_profile *profile, int64_t i,
                                struct gar_operator_profile *out);
+/* What a pool of actors does; the role writes words, relaxed. */
+struct gar_pool_counts {
+    const char *name; /* of its function; borrowed from the profile */
+    int64_t actors;
+    int64_t ready; /* constructed and alive; busy ones included */
+    int64_t busy;
+    int64_t restarts;
+    int64_t rows; /* finished */
+};
+/* False past the last pool, and before the query has been lowered. */
+bool gar_profile_read_pool(const struct gar_profile *profile, int64_t i,
+                           struct gar_pool_counts *out);
 /* The physical plan as text; with_numbers: also what the query and each operator have done. */
 void gar_profile_print(const struct gar_profile *profile, bool with_numbers,
                        struct gar_strbuf *out);
@@ -79,6 +91,8 @@ struct gar_meter {
 struct gar_scan_counts *gar_profile_new_scan(struct gar_profile *profile);
 /* What memory of gar_profile_new_memory has given out. */
 int64_t gar_profile_memory_bytes(const struct gar_memory *memory);
+/* Before describe: the counters of a pool, borrowed by it. NULL: out of memory. */
+struct gar_pool_counts *gar_profile_new_pool(struct gar_profile *profile, const char *name);
 /* Before describe: memory for one operator's needs, charged to `inner` and counted. Owns: the profile; what is
  * allocated from it keeps what it needs alive. */
 GAR_MUST_USE enum gar_status gar_profile_new_memory(struct gar_profile *profile,

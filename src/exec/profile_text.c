@@ -119,6 +119,20 @@ static void print_totals(const struct gar_query_profile *query, struct gar_strbu
     gar_strbuf_append(out, query->is_finished ? "\n" : ", still running\n");
 }
 
+static void print_pools(const struct gar_profile *profile, struct gar_strbuf *out)
+{
+    char a[32];
+    char b[32];
+    char c[32];
+    struct gar_pool_counts pool;
+    for (int64_t i = 0; gar_profile_read_pool(profile, i, &pool); i++) {
+        gar_strbuf_printf(out, "actors of %s: %s, ready %lld, busy %lld; rows %s, restarts %s\n",
+                          pool.name, count_text(pool.actors, a), (long long)pool.ready,
+                          (long long)pool.busy, count_text(pool.rows, b),
+                          count_text(pool.restarts, c));
+    }
+}
+
 void gar_profile_print(const struct gar_profile *profile, bool with_numbers, struct gar_strbuf *out)
 {
     static const char *const leads[] = {"  ", "  -> ", "  => "};
@@ -145,6 +159,9 @@ void gar_profile_print(const struct gar_profile *profile, bool with_numbers, str
             print_numbers(&op, out);
         }
         gar_strbuf_append_char(out, '\n');
+    }
+    if (with_numbers) {
+        print_pools(profile, out);
     }
 }
 
@@ -195,6 +212,22 @@ static void line_add_operator(struct line *line, const struct gar_operator_profi
     line_add(line, part);
 }
 
+static void line_add_pool(struct line *line, const struct gar_pool_counts *pool)
+{
+    char a[32];
+    char part[96];
+    line_add(line, " | ");
+    line_add(line, pool->name);
+    (void)snprintf(part, sizeof part, " %s rows, %lld of %lld actors ready, %lld busy",
+                   short_count(pool->rows, a), (long long)pool->ready, (long long)pool->actors,
+                   (long long)pool->busy);
+    line_add(line, part);
+    if (pool->restarts > 0) {
+        (void)snprintf(part, sizeof part, ", %lld restarted", (long long)pool->restarts);
+        line_add(line, part);
+    }
+}
+
 int64_t gar_profile_line(const struct gar_profile *profile, char *out, int64_t out_bytes)
 {
     struct line line = {.text = out, .room = out_bytes};
@@ -213,6 +246,10 @@ int64_t gar_profile_line(const struct gar_profile *profile, char *out, int64_t o
         if (op.pipeline == query.pipeline && op.branch == 1) {
             line_add_operator(&line, &op);
         }
+    }
+    struct gar_pool_counts pool;
+    for (int64_t i = 0; gar_profile_read_pool(profile, i, &pool); i++) {
+        line_add_pool(&line, &pool);
     }
     if (query.waiting != NULL) {
         line_add(&line, " | ");

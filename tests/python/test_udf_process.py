@@ -363,3 +363,9 @@ gar.from_pydict({"a": [7]}).select(say(col("a"))).collect()
     assert done.returncode == 0, done.stderr
     lines = [line.split("say, actor 0: ")[-1] for line in done.stderr.splitlines()]
     assert sorted(lines) == ["four", "one two 7", "three"]
+
+
+def test_pools_in_profiles(capsys):
+    made = model(max_concurrency=2)(by=5)
+    numbers(100).select(made.add(col("a"))).explain(analyze=True)
+    assert "actors of Model.add: 2, ready 0, busy 0; rows 100, restarts 0" in capsys.readouterr().out
