@@ -143,15 +143,15 @@ static enum gar_status read_stream(const struct files_scan *scan, struct gar_sou
                                    struct gar_error *err)
 {
     struct gar_buffer *buffer = NULL;
-    int64_t bytes = 0;
+    int64_t total = 0;
     int64_t got = 0;
     GAR_TRY(gar_buffer_new(scan->memory, STREAM_BYTES, &buffer, err));
     enum gar_status status = GAR_OK;
     while (status >= 0) {
-        const int64_t want = buffer->size - bytes;
+        const int64_t want = buffer->size - total;
         status =
-            gar_source_read_at(source, buffer->data + bytes, want, bytes, scan->cancel, &got, err);
-        bytes += status >= 0 ? got : 0;
+            gar_source_read_at(source, buffer->data + total, want, total, scan->cancel, &got, err);
+        total += status >= 0 ? got : 0;
         if (status < 0 || got < want) {
             break;
         }
@@ -168,7 +168,7 @@ static enum gar_status read_stream(const struct files_scan *scan, struct gar_sou
     }
     contents->buffer = buffer;
     contents->used = 0;
-    *out_bytes = bytes;
+    *out_bytes = total;
     return GAR_OK;
 }
 
