@@ -38,7 +38,7 @@ SPAN_NODE_BYTES = 48
 POOL_NAMES = ("Compute-Thread", "IO-Thread", "Query-Loop", "Python-Thread", "Python-Async", "Actor-Spawn")
 # Libraries that tests compare with start threads and open descriptors of their own.
 FOREIGN = ("pyarrow", "duckdb", "polars", "pandas")
-FOREIGN_THREADS = ("jemalloc", "tokio", "polars", "rayon", "mimalloc")
+FOREIGN_THREADS = ("async-executor", "jemalloc", "tokio", "polars", "rayon", "mimalloc")
 
 os.environ.setdefault("POLARS_MAX_THREADS", "2")
 # What is kept on purpose would be a difference to the census; test_rows.py tests it in a process of its own.
