@@ -16,7 +16,7 @@
 #include "actors/wire.h"
 #include "base/alloc.h"
 
-#define GROW_BYTES ((size_t)300 << 20)
+#define GROW_BYTES (INT64_C(300) << 20)
 
 struct actor {
     char what[32];
@@ -88,12 +88,12 @@ static void misbehave(void)
     } else if (is_what("hang")) {
         (void)sleep(600);
     } else if (is_what("grow")) { /* 300 MiB that are used */
-        char *much = malloc(GROW_BYTES);
-        for (size_t i = 0; much != NULL && i < GROW_BYTES; i += 4096) {
+        char *much = gar_malloc(GROW_BYTES);
+        for (int64_t i = 0; much != NULL && i < GROW_BYTES; i += 4096) {
             ((volatile char *)much)[i] = 1;
         }
         (void)sleep(600);
-        free(much);
+        gar_free(much);
     } else if (is_what("close")) {
         (void)close(GAR_WIRE_FD_SOCKET);
         (void)sleep(600);
