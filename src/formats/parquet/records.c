@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Levels to shapes, node by node: a node has a slot for each level that repeats no deeper than its container and reaches into it. */
+/* Levels to shapes, node by node: a node has a slot for each level that repeats no deeper than its container and reaches
+ * into it. */
 #include <string.h>
 
 #include "base/bits.h"

@@ -66,9 +66,9 @@ void gar_records_init(struct parquet_records *records, const struct parquet_path
                       struct gar_memory *memory);
 void gar_records_destroy(struct parquet_records *records);
 
-/* Takes count levels; repetition NULL: all 0. They may end inside a row. Errors: GAR_ERR_FORMAT: a level above the path's greatest,
- * a first level that does not begin a row, an item that goes on with a list that has none; GAR_ERR_NOMEM. After an error only
- * gar_records_destroy is allowed. */
+/* Takes count levels; repetition NULL: all 0. They may end inside a row. Errors: GAR_ERR_FORMAT: a level above the path's
+ * greatest, a first level that does not begin a row, an item that goes on with a list that has none;
+ * GAR_ERR_NOMEM. After an error only gar_records_destroy is allowed. */
 GAR_MUST_USE enum gar_status gar_records_add(struct parquet_records *records,
                                              const uint32_t *repetition, const uint32_t *definition,
                                              int64_t count, struct gar_error *err);
