@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "exec/key_wants.h"
 #include "exec/ops/ops.h"
 
 /* Branches lie in the query's arena. */
@@ -166,6 +167,23 @@ static enum gar_status drop_columns(struct gar_query *query, const struct gar_pl
     return status >= 0 ? add_transform(query, chain, transform, err) : status;
 }
 
+/* Keys that the scan does not look at are tested behind it; its batches begin with the plan's columns. */
+static enum gar_status test_keys(struct gar_query *query, const struct gar_plan *plan,
+                                 const struct gar_scan_request *request, struct gar_schema *schema,
+                                 struct chain *chain, struct gar_error *err)
+{
+    for (int64_t k = 0; k < request->key_count && !plan->provider->takes_keys; k++) {
+        struct gar_transform *transform = NULL;
+        int64_t column = 0;
+        while (plan->columns[column] != request->keys[k].position) {
+            column++;
+        }
+        GAR_TRY(gar_key_test_new(query, schema, column, &request->keys[k], &transform, err));
+        GAR_TRY(add_transform(query, chain, transform, err));
+    }
+    return GAR_OK;
+}
+
 /* The scan leaves (part of) its filter to us: ask for the columns that it needs too. */
 static enum gar_status scan_and_filter(struct gar_query *query, const struct gar_plan *plan,
                                        struct gar_scan_request *request, struct chain *chain,
@@ -188,6 +206,7 @@ static enum gar_status scan_and_filter(struct gar_query *query, const struct gar
     struct gar_transform *filter = NULL;
     GAR_TRY(gar_scan_source_new(query, plan->provider, request, &source, &scan, err));
     GAR_TRY(new_chain(query, source, chain, err));
+    GAR_TRY(test_keys(query, plan, request, scan->schema, chain, err));
     GAR_TRY(gar_filter_new(query, scan->schema, plan->filter, &filter, err));
     GAR_TRY(add_transform(query, chain, filter, err));
     return columns.count > plan->schema->count ? drop_columns(query, plan, scan->schema, chain, err)
@@ -196,7 +215,8 @@ static enum gar_status scan_and_filter(struct gar_query *query, const struct gar
 
 /* The scan without its first `skip` rows, as far as it can leave them out; chain->range has the rest. */
 static enum gar_status lower_scan(struct gar_query *query, const struct gar_plan *plan,
-                                  int64_t skip, struct chain *chain, struct gar_error *err)
+                                  int64_t skip, const struct gar_key_want *wants,
+                                  struct chain *chain, struct gar_error *err)
 {
     struct gar_scan_request request = {.columns = plan->columns,
                                        .column_count = plan->schema->count,
@@ -206,12 +226,14 @@ static enum gar_status lower_scan(struct gar_query *query, const struct gar_plan
                                        .batch_rows = query->morsel_rows,
                                        .memory = query->memory,
                                        .cancel = query->cancel};
+    GAR_TRY(gar_key_wants_of_scan(query, plan, wants, &request.keys, &request.key_count, err));
     chain->range = all_rows;
     if (plan->filter == NULL || plan->provider->filter_exact) {
         struct gar_source *source = NULL;
         const struct gar_scan *scan = NULL;
         GAR_TRY(gar_scan_source_new(query, plan->provider, &request, &source, &scan, err));
         GAR_TRY(new_chain(query, source, chain, err));
+        GAR_TRY(test_keys(query, plan, &request, scan->schema, chain, err));
         chain->range.skip = skip - scan->rows_skipped;
     } else {
         GAR_TRY(scan_and_filter(query, plan, &request, chain, err));
@@ -224,7 +246,18 @@ static enum gar_status lower_scan(struct gar_query *query, const struct gar_plan
 /* ---- other nodes ---- */
 
 static enum gar_status lower(struct gar_query *query, const struct gar_plan *plan, bool is_dry,
-                             struct chain *chain, struct gar_error *err);
+                             const struct gar_key_want *wants, struct chain *chain,
+                             struct gar_error *err);
+
+/* An input of the node, wanted for what the node is. */
+static enum gar_status lower_input(struct gar_query *query, const struct gar_plan *plan,
+                                   int64_t input, bool is_dry, const struct gar_key_want *wants,
+                                   struct chain *chain, struct gar_error *err)
+{
+    const struct gar_key_want *below = NULL;
+    GAR_TRY(gar_key_wants_below(query, plan, input, wants, &below, err));
+    return lower(query, plan->inputs[input], is_dry, below, chain, err);
+}
 
 /* OFFSET o LIMIT l of rows that are limited already. */
 static void narrow(struct gar_row_range *range, int64_t offset, int64_t limit)
@@ -267,13 +300,14 @@ static enum gar_status lower_write(struct gar_query *query, const struct gar_pla
 }
 
 static enum gar_status lower_concat(struct gar_query *query, const struct gar_plan *plan,
-                                    bool is_dry, struct chain *chain, struct gar_error *err)
+                                    bool is_dry, const struct gar_key_want *wants,
+                                    struct chain *chain, struct gar_error *err)
 {
     *chain = (struct chain){.range = all_rows};
     for (int64_t i = 0; i < plan->input_count; i++) {
         struct chain input;
         struct gar_pipeline **place = query->tail;
-        GAR_TRY(lower(query, plan->inputs[i], is_dry, &input, err));
+        GAR_TRY(lower_input(query, plan, i, is_dry, wants, &input, err));
         GAR_TRY(cut_chain(query, &input, err));
         /* Pipelines that make the input run when its turn comes, if it comes. */
         if (*place != NULL) {
@@ -334,14 +368,17 @@ static enum gar_status lower_sorted_by_on(struct gar_query *query, const struct 
     const bool is_down = false;
     struct gar_plan *sort = NULL;
     GAR_TRY(gar_plan_sort(join->inputs[1], &on, &is_down, &is_down, 1, -1, &sort, err));
-    const enum gar_status status = lower(query, sort, is_dry, chain, err);
+    const enum gar_status status = lower(query, sort, is_dry, NULL, chain, err);
     gar_plan_unref(sort);
     return status;
 }
 
 static enum gar_status lower_join(struct gar_query *query, const struct gar_plan *plan, bool is_dry,
-                                  struct chain *chain, struct gar_error *err)
+                                  const struct gar_key_want *wants, struct chain *chain,
+                                  struct gar_error *err)
 {
+    struct gar_join *join = NULL;
+    const struct gar_key_want *probe_wants = NULL;
     struct chain build;
     struct gar_sink *sink = NULL;
     struct gar_transform *transform = NULL;
@@ -350,12 +387,14 @@ static enum gar_status lower_join(struct gar_query *query, const struct gar_plan
     if (plan->asof.kind != GAR_ASOF_NONE) {
         GAR_TRY(lower_sorted_by_on(query, plan, is_dry, &build, err));
     } else {
-        GAR_TRY(lower(query, plan->inputs[side], is_dry, &build, err));
+        GAR_TRY(lower_input(query, plan, side, is_dry, wants, &build, err));
     }
     GAR_TRY(cut_chain(query, &build, err));
-    GAR_TRY(gar_join_new(query, plan, &sink, &transform, &rest, err));
+    GAR_TRY(gar_join_new(query, plan, &sink, &transform, &rest, &join, err));
     GAR_TRY(end_chain(query, &build, sink, err));
-    GAR_TRY(lower(query, plan->inputs[1 - side], is_dry, chain, err));
+    GAR_TRY(gar_key_wants_below(query, plan, 1 - side, wants, &probe_wants, err));
+    GAR_TRY(gar_key_wants_add(query, plan, join, &probe_wants, err));
+    GAR_TRY(lower(query, plan->inputs[1 - side], is_dry, probe_wants, chain, err));
     GAR_TRY(cut_chain(query, chain, err));
     GAR_TRY(room_for_more(query, chain, err));
     GAR_TRY(add_transform(query, chain, transform, err));
@@ -448,19 +487,20 @@ static enum gar_status lower_window(struct gar_query *query, const struct gar_pl
 
 /* Recursion is bounded by GAR_PLAN_DEPTH_MAX. */
 static enum gar_status lower(struct gar_query *query, const struct gar_plan *plan, bool is_dry,
-                             struct chain *chain, struct gar_error *err)
+                             const struct gar_key_want *wants, struct chain *chain,
+                             struct gar_error *err)
 {
     if (plan->kind == GAR_PLAN_LIMIT && plan->inputs[0]->kind == GAR_PLAN_SCAN) {
-        GAR_TRY(lower_scan(query, plan->inputs[0], plan->offset, chain, err));
+        GAR_TRY(lower_scan(query, plan->inputs[0], plan->offset, NULL, chain, err));
         narrow(&chain->range, 0, plan->limit);
         return GAR_OK;
     }
     if (plan->kind != GAR_PLAN_SCAN && plan->kind != GAR_PLAN_CONCAT &&
         plan->kind != GAR_PLAN_JOIN) {
-        GAR_TRY(lower(query, plan->inputs[0], is_dry, chain, err));
+        GAR_TRY(lower_input(query, plan, 0, is_dry, wants, chain, err));
     }
     switch (plan->kind) {
-    case GAR_PLAN_SCAN: return lower_scan(query, plan, 0, chain, err);
+    case GAR_PLAN_SCAN: return lower_scan(query, plan, 0, wants, chain, err);
     case GAR_PLAN_PROJECT: return lower_project(query, plan, chain, err);
     case GAR_PLAN_FILTER: return lower_filter(query, plan, chain, err);
     case GAR_PLAN_LIMIT: narrow(&chain->range, plan->offset, plan->limit); return GAR_OK;
@@ -471,8 +511,8 @@ static enum gar_status lower(struct gar_query *query, const struct gar_plan *pla
     case GAR_PLAN_AGGREGATE: return lower_breaker(query, plan, gar_group_by_new, chain, err);
     case GAR_PLAN_DISTINCT: return lower_breaker(query, plan, gar_distinct_new, chain, err);
     case GAR_PLAN_WINDOW: return lower_window(query, plan, chain, err);
-    case GAR_PLAN_JOIN: return lower_join(query, plan, is_dry, chain, err);
-    case GAR_PLAN_CONCAT: return lower_concat(query, plan, is_dry, chain, err);
+    case GAR_PLAN_JOIN: return lower_join(query, plan, is_dry, wants, chain, err);
+    case GAR_PLAN_CONCAT: return lower_concat(query, plan, is_dry, wants, chain, err);
     case GAR_PLAN_WRITE: return lower_write(query, plan, is_dry, chain, err);
     case GAR_PLAN_UDF: return lower_udf(query, plan, is_dry, chain, err);
     }
@@ -484,7 +524,7 @@ enum gar_status gar_query_lower(struct gar_query *query, const struct gar_plan *
 {
     struct chain chain;
     struct gar_sink *sink = NULL;
-    GAR_TRY(lower(query, plan, is_dry, &chain, err));
+    GAR_TRY(lower(query, plan, is_dry, NULL, &chain, err));
     GAR_TRY(gar_result_sink_new(query, &sink, err));
     GAR_TRY(end_chain(query, &chain, sink, err));
     last_pipeline(query)->is_result = true;

@@ -17,7 +17,7 @@ static const struct {
     {"push_filters", gar_rule_push_filters},     {"push_limits", gar_rule_push_limits},
     {"merge_projects", gar_rule_merge_projects}, {"prune_columns", gar_rule_prune_columns},
     {"count_rows", gar_rule_count_rows},         {"order_joins", gar_rule_order_joins},
-    {"choose_build", gar_rule_choose_build},
+    {"choose_build", gar_rule_choose_build},     {"join_filters", gar_rule_join_filters},
 };
 
 int64_t gar_optimize_rule_count(void)

@@ -419,7 +419,7 @@ static void joins(void **state)
                call("and", call("equal", col("a"), col("c")),
                     call("and", call("less", col("b"), lit(5)), call("less", col("b"), col("d"))))),
         "Filter b < d\n"
-        "  Join inner on a = c columns [a, b, c, d] table of left\n"
+        "  Join inner on a = c columns [a, b, c, d] table of left, sends keys\n"
         "    " SIZED "[a, b] filter b < 5\n    " SIZED "[c, d]");
     check(filter(join(GAR_JOIN_LEFT, sized(100, "a", "b"), sized(20, "c", "d"), "a", "c"),
                  call("and", call("less", col("b"), lit(5)), call("less", col("d"), lit(7)))),
@@ -433,11 +433,11 @@ static void joins(void **state)
           "    " SIZED "[a, b]\n    " SIZED "[c, d]");
     check(project2(join(GAR_JOIN_SEMI, sized(100, "a", "b"), sized(20, "c", "d"), "a", "c"),
                    col("b"), NULL),
-          "Join semi on a = c columns [b] table of right\n"
+          "Join semi on a = c columns [b] table of right, sends keys\n"
           "  " SIZED "[a, b]\n  " SIZED "[c]");
     check(project2(join(GAR_JOIN_LEFT, sized(10, "a", "b"), sized(500, "c", "d"), "a", "c"),
                    col("b"), col("d")),
-          "Join left on a = c columns [b, d] table of left\n"
+          "Join left on a = c columns [b, d] table of left, sends keys\n"
           "  " SIZED "[a, b]\n  " SIZED "[c, d]");
 }
 
@@ -451,8 +451,8 @@ static void join_order(void **state)
              sized(100000, "lp", "ls"), NULL, NULL);
     check(filter(crossed, call("and", call("equal", col("p"), col("lp")),
                                call("equal", col("s"), col("ls")))),
-          "Join inner on lp = p columns [p, pv, s, sv, lp, ls] table of right\n"
-          "  Join inner on ls = s columns [lp, ls, s, sv] table of right\n"
+          "Join inner on lp = p columns [p, pv, s, sv, lp, ls] table of right, sends keys\n"
+          "  Join inner on ls = s columns [lp, ls, s, sv] table of right, sends keys\n"
           "    " SIZED "[lp, ls]\n    " SIZED "[s, sv]\n  " SIZED "[p, pv]");
 }
 

@@ -29,6 +29,9 @@ enum gar_status gar_rule_count_rows(const struct gar_plan *plan, struct gar_plan
 enum gar_status gar_rule_choose_build(const struct gar_plan *plan, struct gar_plan **out,
                                       struct gar_error *err);
 
+enum gar_status gar_rule_join_filters(const struct gar_plan *plan, struct gar_plan **out,
+                                      struct gar_error *err);
+
 enum gar_status gar_rule_order_joins(const struct gar_plan *plan, struct gar_plan **out,
                                      struct gar_error *err);
 

@@ -71,6 +71,7 @@ struct gar_plan {
     bool *nulls_equal;       /* JOIN: null keys match each other; key_count items, owned */
     bool is_build_left;      /* JOIN: the table is made of the left input, not of the right one */
     bool is_ordered;         /* JOIN: its place among other joins has been chosen */
+    bool sends_keys;         /* JOIN: scans of the other side look for the table's keys first */
     struct gar_asof asof;    /* JOIN */
     struct gar_schema
         *pairs; /* JOIN: columns of left, then of right; what the condition sees; owned */
@@ -205,6 +206,7 @@ struct gar_join_parts {
     int64_t column_count;
     bool is_build_left;
     bool is_ordered;
+    bool sends_keys;
     struct gar_asof asof;
 };
 GAR_MUST_USE enum gar_status gar_plan_join_exact(struct gar_plan *left, struct gar_plan *right,

@@ -83,6 +83,7 @@ static enum gar_status fill_join(struct gar_plan *plan, const struct gar_join_pa
     plan->key_count = parts->key_count;
     plan->is_build_left = parts->is_build_left;
     plan->is_ordered = parts->is_ordered;
+    plan->sends_keys = parts->sends_keys;
     plan->asof = parts->asof;
     plan->nulls_equal = gar_calloc(parts->key_count, (int64_t)sizeof(bool));
     if (plan->nulls_equal == NULL) {
@@ -128,6 +129,7 @@ struct gar_join_parts gar_plan_join_parts(const struct gar_plan *join)
                                    .column_count = join->schema->count,
                                    .is_build_left = join->is_build_left,
                                    .is_ordered = join->is_ordered,
+                                   .sends_keys = join->sends_keys,
                                    .asof = join->asof};
 }
 

@@ -100,7 +100,8 @@ static void print_join(const struct gar_plan *plan, struct gar_strbuf *out)
     for (int64_t i = 0; i < plan->schema->count; i++) {
         gar_strbuf_printf(out, "%s%s", i == 0 ? "" : ", ", plan->schema->fields[i].name);
     }
-    gar_strbuf_printf(out, "] table of %s", plan->is_build_left ? "left" : "right");
+    gar_strbuf_printf(out, "] table of %s%s", plan->is_build_left ? "left" : "right",
+                      plan->sends_keys ? ", sends keys" : "");
 }
 
 static void print_udf(const struct gar_plan *plan, struct gar_strbuf *out)

@@ -16,6 +16,7 @@
 
 #include "arrow/batch.h"
 #include "expr/expr.h"
+#include "plan/key_filter.h"
 
 struct gar_cancel; /* runtime/cancel.h; may be NULL */
 struct gar_scan_provider;
@@ -56,6 +57,8 @@ struct gar_scan_request {
     struct gar_memory *memory;      /* borrowed for the life of the scan */
     struct gar_cancel *cancel;      /* borrowed likewise */
     struct gar_scan_counts *counts; /* borrowed likewise; zeroed when open is called; may be NULL */
+    struct gar_key_use *keys;       /* borrowed likewise; of columns in `columns`; see takes_keys */
+    int64_t key_count;
 };
 
 struct gar_scan_vtable {
@@ -108,6 +111,8 @@ struct gar_scan_provider {
     int64_t size_hint_bytes;   /* -1 unknown */
     bool
         filter_exact; /* its scans apply the whole filter themselves; else exec filters after them */
+    bool
+        takes_keys; /* its scans look at the request's keys: rows that do not pass may be left out */
 };
 
 struct gar_scan_provider *gar_scan_provider_ref(struct gar_scan_provider *provider);

@@ -75,19 +75,23 @@ static bool literal_as(const struct gar_value *value, struct gar_type type, stru
     return is_same;
 }
 
-/* The file column that a column expression names, -1 when it has no statistics here. */
-static int64_t file_column(const struct gar_parquet_prune *prune, const struct gar_expr *expr)
+/* The file column of the provider's column, -1 when it has no statistics here. */
+static int64_t file_column_at(const struct gar_parquet_prune *prune, int64_t position)
 {
-    if (expr->kind != GAR_EXPR_COLUMN) {
-        return -1;
-    }
-    const int64_t position = gar_schema_find(prune->schema, expr->name);
     const int64_t column = position < 0 ? -1 : prune->file_columns[position];
     if (column < 0 || prune->file->columns[column].unsupported != NULL ||
         !gar_type_equal(prune->file->columns[column].type, prune->schema->fields[position].type)) {
         return -1;
     }
     return column;
+}
+
+/* The same of the column that an expression names. */
+static int64_t file_column(const struct gar_parquet_prune *prune, const struct gar_expr *expr)
+{
+    return expr->kind == GAR_EXPR_COLUMN
+               ? file_column_at(prune, gar_schema_find(prune->schema, expr->name))
+               : -1;
 }
 
 /* column OP value is never true in the row group. */
@@ -209,4 +213,28 @@ bool gar_parquet_prune_group(const struct gar_parquet_prune *prune, int64_t row_
         return prune_in_list(prune, row_group, filter);
     }
     return filter->kind == GAR_EXPR_CALL && prune_call(prune, row_group, filter);
+}
+
+/* A bound of a type that key filters take. */
+static int64_t bound_key(const struct gar_value *value)
+{
+    return gar_type_is_unsigned(value->type) ? (int64_t)value->u64 : value->i64;
+}
+
+bool gar_parquet_prune_keys(const struct gar_parquet_prune *prune, int64_t row_group,
+                            const struct gar_key_use *use)
+{
+    struct gar_parquet_bounds bounds;
+    const int64_t column = file_column_at(prune, use->position);
+    if (column < 0 ||
+        gar_parquet_bounds_get(prune->file, row_group, column, &bounds, NULL) != GAR_OK) {
+        return false;
+    }
+    bool is_without = bounds.null_count == bounds.rows;
+    if (!is_without && bounds.min.is_valid && bounds.max.is_valid) {
+        is_without =
+            !gar_key_filter_may_match(use->filter, bound_key(&bounds.min), bound_key(&bounds.max));
+    }
+    gar_parquet_bounds_destroy(&bounds);
+    return is_without;
 }

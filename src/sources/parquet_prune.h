@@ -5,6 +5,7 @@
 
 #include "expr/expr.h"
 #include "formats/parquet/parquet.h"
+#include "plan/key_filter.h"
 
 struct gar_parquet_prune {
     struct gar_parquet_file *file;   /* borrowed */
@@ -17,5 +18,8 @@ struct gar_parquet_prune {
  * too), gives false: the row group is then read. Threads: any. */
 bool gar_parquet_prune_group(const struct gar_parquet_prune *prune, int64_t row_group,
                              const struct gar_expr *filter);
+/* True if none of a filled filter's keys lies in the row group. */
+bool gar_parquet_prune_keys(const struct gar_parquet_prune *prune, int64_t row_group,
+                            const struct gar_key_use *use);
 
 #endif

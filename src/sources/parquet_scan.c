@@ -4,7 +4,7 @@
  *   next    the next row group
  *   load    opens the file, so that an idle scan keeps none open, and reads the byte ranges of the needed column chunks,
  *           neighbours joined, into one buffer per range
- *   decode  max_rows rows at a time. With a filter: its columns first; rows that fail are never decoded in the other columns
+ *   decode  max_rows rows at a time. Keys of joins are tested first, then the filter; rows that fail are never decoded in the other columns
  *           (pages without a row left are not even decompressed). Few rows left: dense columns. Many: whole columns
  *           with a selection.
  *
@@ -58,7 +58,10 @@ struct scan {
     int64_t *output_slots;               /* output column -> index in needed; owned */
     struct gar_schema *predicate_schema; /* owned; NULL without a filter */
     struct gar_program *predicate;       /* owned; NULL without a filter */
-    struct group *groups;                /* owned */
+    struct gar_key_use *keys;            /* borrowed */
+    int64_t key_count;
+    int64_t *key_slots;   /* index in needed; owned */
+    struct group *groups; /* owned */
     int64_t group_count;
     int64_t group_next;
     struct decoder *decoders[DECODER_SLOTS]; /* atomic slots: idle decoders; owned */
@@ -179,9 +182,28 @@ static const struct gar_parquet_input *input_of(const struct scan *scan,
     return &scan->provider->inputs.items[unit->input];
 }
 
+/* Does a join have no key that the row group could hold? */
+static bool lacks_keys(const struct scan *scan, int64_t i)
+{
+    const struct group *group = &scan->groups[i];
+    const struct gar_parquet_input *input = &scan->provider->inputs.items[group->input];
+    const struct gar_parquet_prune prune = {input->file, scan->provider->inputs.schema,
+                                            input->columns};
+    bool is_without = false;
+    for (int64_t k = 0; k < scan->key_count && !is_without; k++) {
+        is_without = gar_key_filter_is_filled(scan->keys[k].filter) &&
+                     gar_parquet_prune_keys(&prune, group->row_group, &scan->keys[k]);
+    }
+    return is_without;
+}
+
 static enum gar_status next(struct gar_scan *base, struct gar_unit **out, struct gar_error *err)
 {
     struct scan *scan = (struct scan *)base;
+    while (scan->group_next < scan->group_count && lacks_keys(scan, scan->group_next)) {
+        GAR_SCAN_COUNT(scan->counts, pieces_skipped, 1);
+        scan->group_next++;
+    }
     if (scan->group_next == scan->group_count) {
         return GAR_EOF;
     }
@@ -401,14 +423,21 @@ static enum gar_status read_column(const struct scan *scan, struct gar_unit *uni
     return cast_column(scan, unit, position, selection, column, out, err);
 }
 
-/* The columns of one step, by slot; NULL where not read. */
+/* The columns of one step, by slot; NULL where not read. Tests narrow it: to a selection of the rows that its columns have,
+ * or, when few are left, to dense columns of these. */
 struct step {
-    struct gar_column **columns; /* needed_count items */
-    int64_t rows;
-    struct gar_buffer *selection; /* owned; NULL: all rows */
+    struct gar_column **columns;  /* needed_count items */
+    int64_t total;                /* rows of the row group that it passes over */
+    int64_t rows;                 /* that its columns have */
+    struct gar_buffer *selection; /* owned; of these; NULL: all rows */
     int64_t selected;
     struct gar_buffer *kept; /* owned; which rows of the step dense columns have; NULL: all */
 };
+
+static const uint32_t *numbers(const struct gar_buffer *buffer)
+{
+    return buffer == NULL ? NULL : (const uint32_t *)(const void *)buffer->data;
+}
 
 static void step_destroy(const struct scan *scan, struct step *step)
 {
@@ -420,8 +449,73 @@ static void step_destroy(const struct scan *scan, struct step *step)
     gar_buffer_unref(step->selection);
 }
 
+static enum gar_status need_slot(const struct scan *scan, struct gar_unit *unit, struct step *step,
+                                 int64_t slot, struct gar_error *err)
+{
+    return step->columns[slot] != NULL
+               ? GAR_OK
+               : read_column(scan, unit, slot, step->total, numbers(step->kept), step->rows,
+                             &step->columns[slot], err);
+}
+
+/* Few rows left: from now on only those, dense. */
+static enum gar_status make_dense(const struct scan *scan, struct step *step, struct gar_error *err)
+{
+    if (step->selection == NULL || step->selected * DENSE_SHARE >= step->rows) {
+        return GAR_OK;
+    }
+    uint32_t *selection = (uint32_t *)(void *)step->selection->data;
+    for (int64_t i = 0; i < scan->needed_count; i++) {
+        struct gar_column *dense = NULL;
+        if (step->columns[i] != NULL) {
+            GAR_TRY(gar_column_gather(step->columns[i], selection, step->selected, scan->memory,
+                                      &dense, err));
+            gar_column_unref(step->columns[i]);
+            step->columns[i] = dense;
+        }
+    }
+    const uint32_t *kept = numbers(step->kept);
+    for (int64_t i = 0; i < step->selected && kept != NULL; i++) {
+        selection[i] = kept[selection[i]];
+    }
+    gar_buffer_unref(step->kept);
+    step->kept = step->selection;
+    step->selection = NULL;
+    step->rows = step->selected;
+    return GAR_OK;
+}
+
+/* The rows that one of the keys lets pass. */
+static enum gar_status test_keys(const struct scan *scan, struct gar_unit *unit, struct step *step,
+                                 int64_t k, struct gar_error *err)
+{
+    struct gar_key_use *use = &scan->keys[k];
+    struct gar_column *flat = NULL;
+    GAR_TRY(need_slot(scan, unit, step, scan->key_slots[k], err));
+    GAR_TRY(gar_column_flatten(step->columns[scan->key_slots[k]], scan->memory, &flat, err));
+    struct gar_buffer *selection = step->selection;
+    enum gar_status status = GAR_OK;
+    if (selection == NULL) {
+        status =
+            gar_buffer_new(scan->memory, step->rows * (int64_t)sizeof(uint32_t), &selection, err);
+    }
+    if (status == GAR_OK) {
+        const int64_t before = step->selected;
+        step->selected = gar_key_filter_select(use->filter, flat, numbers(step->selection), before,
+                                               (uint32_t *)(void *)selection->data);
+        gar_key_use_count(use, before, step->selected);
+        step->selection = selection;
+        if (step->selected == step->rows) { /* all */
+            gar_buffer_unref(selection);
+            step->selection = NULL;
+        }
+    }
+    gar_column_unref(flat);
+    return status;
+}
+
 /* Read the filter's columns and find the rows that pass. */
-static enum gar_status filter_step(const struct scan *scan, struct gar_unit *unit,
+static enum gar_status test_filter(const struct scan *scan, struct gar_unit *unit,
                                    struct step *step, struct gar_error *err)
 {
     struct gar_column **refs = gar_calloc(scan->predicate_count + 1, sizeof(struct gar_column *));
@@ -432,7 +526,7 @@ static enum gar_status filter_step(const struct scan *scan, struct gar_unit *uni
     }
     enum gar_status status = GAR_OK;
     for (int64_t i = 0; i < scan->predicate_count && status == GAR_OK; i++) {
-        status = read_column(scan, unit, i, step->rows, NULL, 0, &step->columns[i], err);
+        status = need_slot(scan, unit, step, i, err);
         if (status == GAR_OK) {
             refs[i] = gar_column_ref(step->columns[i]);
         }
@@ -441,9 +535,17 @@ static enum gar_status filter_step(const struct scan *scan, struct gar_unit *uni
         status = gar_batch_new(scan->predicate_schema, refs, step->rows, &batch, err);
     }
     if (status == GAR_OK) {
+        struct gar_buffer *selection = NULL;
         gar_batch_set_origin(batch, unit->file_row); /* the path comes before messages */
-        status =
-            gar_eval_filter(unit->decoder->eval, batch, &step->selection, &step->selected, err);
+        batch->row_of = numbers(step->kept);         /* borrowed: the batch ends here */
+        batch->selection = numbers(step->selection);
+        batch->selected = step->selected;
+        status = gar_eval_filter(unit->decoder->eval, batch, &selection, &step->selected, err);
+        batch->row_of = batch->selection = NULL;
+        if (status == GAR_OK && selection != NULL) {
+            gar_buffer_unref(step->selection);
+            step->selection = selection;
+        }
         gar_batch_unref(batch);
     } else {
         for (int64_t i = 0; i < scan->predicate_count; i++) {
@@ -454,40 +556,40 @@ static enum gar_status filter_step(const struct scan *scan, struct gar_unit *uni
     return status;
 }
 
-/* Pass over the rows of a step in the columns that are no part of the filter. */
-static enum gar_status skip_others(const struct scan *scan, struct gar_unit *unit, int64_t rows,
-                                   struct gar_error *err)
+/* Keys of joins first, while they drop many rows, then the filter. */
+static enum gar_status test_rows(const struct scan *scan, struct gar_unit *unit, struct step *step,
+                                 struct gar_error *err)
 {
-    for (int64_t i = scan->predicate_count; i < scan->needed_count; i++) {
-        if (unit->readers[i] != NULL) {
-            GAR_TRY(gar_parquet_reader_skip(unit->readers[i], rows, err));
+    for (int64_t k = 0; k < scan->key_count && step->selected > 0; k++) {
+        if (gar_key_use_pays(&scan->keys[k])) {
+            GAR_TRY(test_keys(scan, unit, step, k, err));
+            GAR_TRY(make_dense(scan, step, err));
+        }
+    }
+    if (scan->predicate != NULL && step->selected > 0) {
+        GAR_TRY(test_filter(scan, unit, step, err));
+        GAR_TRY(make_dense(scan, step, err));
+    }
+    return GAR_OK;
+}
+
+/* Pass over the rows of a step in the columns that were not read. */
+static enum gar_status skip_others(const struct scan *scan, struct gar_unit *unit,
+                                   const struct step *step, struct gar_error *err)
+{
+    for (int64_t i = 0; i < scan->needed_count; i++) {
+        if (unit->readers[i] != NULL && step->columns[i] == NULL) {
+            GAR_TRY(gar_parquet_reader_skip(unit->readers[i], step->total, err));
         }
     }
     return GAR_OK;
 }
 
-/* Read the other columns: dense if few rows are left (then the filter's columns are gathered too), else whole. */
 static enum gar_status read_others(const struct scan *scan, struct gar_unit *unit,
                                    struct step *step, struct gar_error *err)
 {
-    const bool is_sparse = step->selection != NULL && step->selected * DENSE_SHARE < step->rows;
-    const uint32_t *selection =
-        is_sparse ? (const uint32_t *)(const void *)step->selection->data : NULL;
-    for (int64_t i = 0; i < scan->predicate_count && is_sparse; i++) {
-        struct gar_column *dense = NULL;
-        GAR_TRY(gar_column_gather(step->columns[i], selection, step->selected, scan->memory, &dense,
-                                  err));
-        gar_column_unref(step->columns[i]);
-        step->columns[i] = dense;
-    }
-    for (int64_t i = scan->predicate_count; i < scan->needed_count; i++) {
-        GAR_TRY(read_column(scan, unit, i, step->rows, selection, step->selected, &step->columns[i],
-                            err));
-    }
-    if (is_sparse) {
-        step->rows = step->selected;
-        step->kept = step->selection;
-        step->selection = NULL;
+    for (int64_t i = 0; i < scan->needed_count; i++) {
+        GAR_TRY(need_slot(scan, unit, step, i, err));
     }
     return GAR_OK;
 }
@@ -535,20 +637,19 @@ static enum gar_status make_batch(const struct scan *scan, const struct gar_unit
 static enum gar_status decode_step(const struct scan *scan, struct gar_unit *unit, int64_t max_rows,
                                    struct gar_batch **out, struct gar_error *err)
 {
-    struct step step = {.rows = gar_min_i64(unit->left, max_rows)};
+    const int64_t rows = gar_min_i64(unit->left, max_rows);
+    struct step step = {.total = rows, .rows = rows, .selected = rows};
     step.columns = gar_calloc(scan->needed_count + 1, sizeof(struct gar_column *));
     if (step.columns == NULL) {
         return gar_error_nomem(err,
                                (scan->needed_count + 1) * (int64_t)sizeof(struct gar_column *));
     }
-    const int64_t rows = step.rows;
-    step.selected = step.rows;
-    unit->left -= step.rows;
-    GAR_SCAN_COUNT(scan->counts, rows_read, step.rows);
-    unit->done += step.rows;
-    enum gar_status status = scan->predicate == NULL ? GAR_OK : filter_step(scan, unit, &step, err);
+    unit->left -= rows;
+    GAR_SCAN_COUNT(scan->counts, rows_read, rows);
+    unit->done += rows;
+    enum gar_status status = test_rows(scan, unit, &step, err);
     if (status == GAR_OK && step.selected == 0) {
-        status = skip_others(scan, unit, step.rows, err);
+        status = skip_others(scan, unit, &step, err);
     } else if (status == GAR_OK) {
         status = read_others(scan, unit, &step, err);
         if (status == GAR_OK) {
@@ -601,6 +702,7 @@ static void scan_free(struct gar_scan *base)
     gar_schema_unref(scan->base.schema);
     gar_free(scan->needed);
     gar_free(scan->output_slots);
+    gar_free(scan->key_slots);
     gar_free(scan->groups);
     gar_scan_provider_unref(&scan->provider->base);
     gar_free(scan);
@@ -636,6 +738,23 @@ static enum gar_status fields_schema(const struct gar_schema *from, const int64_
     return status;
 }
 
+static enum gar_status find_keys(struct scan *scan, const struct gar_scan_request *request,
+                                 struct gar_error *err)
+{
+    scan->key_slots = gar_calloc(request->key_count + 1, sizeof *scan->key_slots);
+    if (scan->key_slots == NULL) {
+        return gar_error_nomem(err, (request->key_count + 1) * 8);
+    }
+    scan->keys = request->keys;
+    scan->key_count = request->key_count;
+    for (int64_t k = 0; k < scan->key_count; k++) {
+        while (scan->needed[scan->key_slots[k]] != scan->keys[k].position) {
+            scan->key_slots[k]++;
+        }
+    }
+    return GAR_OK;
+}
+
 static enum gar_status choose_columns(struct scan *scan, const struct gar_scan_request *request,
                                       struct gar_error *err)
 {
@@ -663,7 +782,9 @@ static enum gar_status choose_columns(struct scan *scan, const struct gar_scan_r
         }
         scan->output_slots[i] = slot;
     }
-    return fields_schema(schema, request->columns, request->column_count, &scan->base.schema, err);
+    GAR_TRY(
+        fields_schema(schema, request->columns, request->column_count, &scan->base.schema, err));
+    return find_keys(scan, request, err);
 }
 
 /* Every needed column must be readable in every file. */
@@ -717,7 +838,7 @@ static enum gar_status choose_groups(struct scan *scan, const struct gar_scan_re
             file_row += group_rows;
         }
     }
-    scan->base.rows_exact = request->filter == NULL ? rows : -1;
+    scan->base.rows_exact = request->filter == NULL && request->key_count == 0 ? rows : -1;
     if (scan->counts != NULL) {
         scan->counts->files_total = inputs->count;
         scan->counts->pieces_total = inputs->row_groups;
@@ -904,6 +1025,7 @@ enum gar_status gar_parquet_provider_new(const char *const *paths, int64_t count
     provider->base.vtable = &vtable;
     provider->base.refs = 1;
     provider->base.filter_exact = true;
+    provider->base.takes_keys = true;
     const enum gar_status status =
         gar_parquet_inputs_open(paths, count, options, cancel, &provider->inputs, err);
     if (status != GAR_OK) {

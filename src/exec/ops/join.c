@@ -465,6 +465,16 @@ static enum gar_status join_stage(struct gar_sink *base, struct gar_query *query
     return gar_join_table_step(join->table, out_items, err);
 }
 
+/* Column i is whole: if it holds keys that scans wait for, they get them; never those of some partitions only. */
+static void send_keys(struct gar_join *join, int64_t i)
+{
+    const int64_t k = i - join->kept_count;
+    if (k >= 0 && k < join->key_count && !join->has_parts && join->whole == NULL &&
+        join->sent[k] != NULL) {
+        gar_key_filter_fill(join->sent[k], join->columns[i]);
+    }
+}
+
 static enum gar_status join_item(struct gar_sink *base, int32_t stage, int64_t item, int32_t worker,
                                  struct gar_error *err)
 {
@@ -480,7 +490,10 @@ static enum gar_status join_item(struct gar_sink *base, int32_t stage, int64_t i
         }
         return gar_partitioned_flush(join->build_aside, (int32_t)item, err);
     case STEP_EVICT: return gar_partitioned_flush(join->build_aside, (int32_t)item, err);
-    case STEP_JOIN: return join_column(join, item, err);
+    case STEP_JOIN:
+        GAR_TRY(join_column(join, item, err));
+        send_keys(join, item);
+        return GAR_OK;
     case STEP_TABLE: break;
     }
     return gar_join_table_item(join->table, item, join->query->cancel, err);
@@ -741,6 +754,10 @@ static void free_join(void *object)
     gar_free(join->outputs);
     gar_free(join->kept);
     gar_free(join->nulls_equal);
+    for (int64_t k = 0; k < join->key_count && join->sent != NULL; k++) {
+        gar_key_filter_free(join->sent[k]);
+    }
+    gar_free(join->sent);
     gar_plan_unref(join->plan);
     gar_free(join);
 }
@@ -888,7 +905,9 @@ static enum gar_status fill_join(struct gar_join *join, struct gar_error *err)
     join->nulls_equal = (bool *)gar_calloc(plan->key_count, (int64_t)sizeof(bool));
     join->outputs =
         (struct gar_join_column *)gar_calloc(plan->schema->count, (int64_t)sizeof *join->outputs);
-    if (join->kept == NULL || join->nulls_equal == NULL || join->outputs == NULL) {
+    join->sent = (struct gar_key_filter **)gar_calloc(plan->key_count, (int64_t)sizeof *join->sent);
+    if (join->kept == NULL || join->nulls_equal == NULL || join->outputs == NULL ||
+        join->sent == NULL) {
         return gar_error_nomem(err, plan->schema->count * (int64_t)sizeof *join->outputs);
     }
     for (int64_t k = 0; k < plan->key_count; k++) {
@@ -906,6 +925,16 @@ static enum gar_status fill_join(struct gar_join *join, struct gar_error *err)
                : GAR_OK;
 }
 
+enum gar_status gar_join_send_keys(struct gar_join *join, int64_t k, struct gar_key_filter **out,
+                                   struct gar_error *err)
+{
+    if (join->sent[k] == NULL) {
+        GAR_TRY(gar_key_filter_new(join->sink.memory, &join->sent[k], err));
+    }
+    *out = join->sent[k];
+    return GAR_OK;
+}
+
 static void join_explain(const struct gar_sink *base, struct gar_strbuf *out)
 {
     const struct gar_join *join = (const struct gar_join *)(const void *)base;
@@ -919,7 +948,8 @@ static void join_explain(const struct gar_sink *base, struct gar_strbuf *out)
 
 enum gar_status gar_join_new(struct gar_query *query, const struct gar_plan *plan,
                              struct gar_sink **out_sink, struct gar_transform **out_transform,
-                             struct gar_source **out_rest, struct gar_error *err)
+                             struct gar_source **out_rest, struct gar_join **out_join,
+                             struct gar_error *err)
 {
     static const struct gar_sink_vtable sink_vtable = {.name = "join table",
                                                        .start = join_start,
@@ -949,6 +979,7 @@ enum gar_status gar_join_new(struct gar_query *query, const struct gar_plan *pla
     GAR_TRY(gar_query_op_memory(query, &join->sink.memory, err));
     GAR_TRY(fill_join(join, err));
     GAR_TRY(make_rows(join, err));
+    *out_join = join;
     *out_sink = &join->sink;
     *out_transform = &join->transform;
     *out_rest = gar_join_has_rest(join) ? &join->source : NULL;

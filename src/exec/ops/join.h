@@ -75,7 +75,13 @@ struct gar_join {
     struct gar_join *whole; /* of a part: what it is a part of; the plan's things are its */
     int64_t open_parts;     /* that are not through */
     int32_t probe_op;       /* the transform's number in the profile */
+    struct gar_key_filter *
+        *sent; /* owned; key_count items: filled with the table's keys, or NULL */
 };
+
+/* The filter of the table's keys k, made at the first call; the join owns it. Errors: GAR_ERR_NOMEM. */
+GAR_MUST_USE enum gar_status gar_join_send_keys(struct gar_join *join, int64_t k,
+                                                struct gar_key_filter **out, struct gar_error *err);
 
 /* The transform's vtable, for join.c. */
 extern const struct gar_transform_vtable gar_join_probe_vtable;

@@ -20,6 +20,10 @@ GAR_MUST_USE enum gar_status gar_scan_source_new(struct gar_query *query,
 GAR_MUST_USE enum gar_status gar_filter_new(struct gar_query *query, const struct gar_schema *input,
                                             struct gar_expr *predicate, struct gar_transform **out,
                                             struct gar_error *err);
+/* Rows that `use` lets pass, by column number `column`. */
+GAR_MUST_USE enum gar_status gar_key_test_new(struct gar_query *query, struct gar_schema *input,
+                                              int64_t column, struct gar_key_use *use,
+                                              struct gar_transform **out, struct gar_error *err);
 /* The expressions as columns of `schema`. Plain columns alone keep the selection of the input. */
 GAR_MUST_USE enum gar_status gar_project_new(struct gar_query *query,
                                              const struct gar_schema *input,
@@ -65,12 +69,14 @@ GAR_MUST_USE enum gar_status gar_write_sink_new(struct gar_query *query,
                                                 struct gar_source **out_source,
                                                 struct gar_error *err);
 
+struct gar_join;
 /* JOIN nodes: a sink for the side that the table is made of, a transform for the other side, and a source (or NULL) of rows
  * of the first side that come after all of the second. */
 GAR_MUST_USE enum gar_status gar_join_new(struct gar_query *query, const struct gar_plan *plan,
                                           struct gar_sink **out_sink,
                                           struct gar_transform **out_transform,
-                                          struct gar_source **out_rest, struct gar_error *err);
+                                          struct gar_source **out_rest, struct gar_join **out_join,
+                                          struct gar_error *err);
 
 /* A UDF node over batches of `input`: the columns of the node's input, then its arguments. The source's batches have the
  * node's columns. The pipeline that ends in the sink is streaming. */

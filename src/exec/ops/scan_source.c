@@ -30,6 +30,8 @@ struct scan_source {
     void **workers;                     /* owned states of the scan */
     int32_t worker_count;
     bool is_filtered;
+    const struct gar_key_use *keys; /* borrowed; that the scan looks at */
+    int64_t key_count;
     struct gar_cancel *token;      /* owned reference; the provider looks at this one */
     struct gar_cancel_waker waker; /* on the query's token */
     int32_t is_stopped;            /* atomic: no more rows are wanted, errors neither */
@@ -303,6 +305,10 @@ static void scan_explain(const struct gar_source *base, struct gar_strbuf *out)
     gar_strbuf_append(out, source->scan->sequential ? ", read in sequence" : "");
     gar_strbuf_append(
         out, source->is_filtered && source->provider->filter_exact ? ", filtered by the scan" : "");
+    for (int64_t k = 0; k < source->key_count; k++) {
+        gar_strbuf_printf(out, "%s%s", k == 0 ? ", rows with a key of a join by " : ", ",
+                          source->provider->schema->fields[source->keys[k].position].name);
+    }
 }
 
 static void free_scan_source(void *object)
@@ -349,6 +355,8 @@ enum gar_status gar_scan_source_new(struct gar_query *query, struct gar_scan_pro
     source->provider = gar_scan_provider_ref(provider);
     source->worker_count = query->workers;
     source->is_filtered = request->filter != NULL;
+    source->keys = request->keys;
+    source->key_count = provider->takes_keys ? request->key_count : 0;
     GAR_TRY(gar_query_own(query, source, free_scan_source, err));
     source->workers = (void **)gar_calloc(query->workers, (int64_t)sizeof *source->workers);
     if (source->workers == NULL) {
