@@ -2,6 +2,7 @@
 /* Windows, aggregates that keep rows, and as-of joins of numbered rows, over ranges: with all morsel sizes, failing allocations, and stops at any batch. */
 #include "expr/window.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +13,11 @@
 
 #include "base/alloc.h"
 #include "exec/exec.h"
+#include "os/fault.h"
 
 static struct gar_runtime *runtime;
+static struct gar_spill_space *space;
+static bool is_spilling; /* operators put all rows on disk */
 
 #define BUILD(expr)                            \
     do {                                       \
@@ -194,6 +198,8 @@ static struct gar_exec_options options_of(int64_t morsel_rows, bool allow_inline
 {
     return (struct gar_exec_options){.runtime = runtime,
                                      .memory = gar_memory_system(),
+                                     .spill = space,
+                                     .spill_always = is_spilling,
                                      .morsel_rows = morsel_rows,
                                      .maintain_order = true,
                                      .allow_inline = allow_inline};
@@ -274,6 +280,11 @@ static void settle(void)
 {
     while (gar_runtime_active(runtime) > 0) {
         assert_true(gar_cancel_sleep(NULL, 100000, NULL) <= 0);
+    }
+    int64_t blocks = -1;
+    while (blocks != gar_alloc_live_blocks()) { /* the last query may still be freed */
+        blocks = gar_alloc_live_blocks();
+        assert_true(gar_cancel_sleep(NULL, 20000000, NULL) <= 0);
     }
 }
 
@@ -368,10 +379,53 @@ static void test_stopping(void **context)
     settle();
 }
 
+static void test_on_disk(void **context)
+{
+    is_spilling = true;
+    test_answers(context);
+    test_allocation_failures(context);
+    test_stopping(context);
+    is_spilling = false;
+    assert_int_equal(gar_spill_space_used_bytes(space), 0);
+}
+
+/* Every write and every read of what was spilled fails once. */
+static void test_disk_failures(void **context)
+{
+    (void)context;
+    const enum gar_os_call calls[] = {GAR_OS_OPEN, GAR_OS_WRITE, GAR_OS_READ};
+    struct gar_plan *plan = windows(300);
+    const int64_t bytes = gar_memory_system_live_bytes();
+    is_spilling = true;
+    for (int64_t c = 0; c < GAR_COUNT_OF(calls); c++) {
+        bool is_done = false;
+        int64_t failures = 0;
+        for (int64_t n = 1; !is_done; n++) {
+            const struct gar_os_fault fault = {.call = calls[c], .nth = n, .os_errno = ENOSPC};
+            const struct gar_exec_options spilled = options_of(100, true);
+            int64_t rows = 0;
+            gar_os_fault_set(&fault);
+            const enum gar_status status = run(plan, &spilled, NULL, 300, &rows);
+            is_done = gar_os_fault_calls() < n;
+            gar_os_fault_set(NULL);
+            assert_int_equal(status, is_done ? GAR_OK : GAR_ERR_IO);
+            failures += !is_done;
+            assert_int_equal(gar_spill_space_used_bytes(space), 0);
+            assert_int_equal(gar_memory_system_live_bytes(), bytes);
+        }
+        assert_true(failures > 0);
+    }
+    is_spilling = false;
+    gar_plan_unref(plan);
+}
+
 static int set_up(void **context)
 {
     (void)context;
     const struct gar_runtime_options options = {.compute_threads = 3, .io_threads = 1};
+    if (gar_spill_space_new(NULL, 0, &space, NULL) < 0) {
+        return 1;
+    }
     return gar_runtime_new(&options, &runtime, NULL) == GAR_OK ? 0 : 1;
 }
 
@@ -379,15 +433,16 @@ static int tear_down(void **context)
 {
     (void)context;
     gar_runtime_free(runtime);
+    gar_spill_space_unref(space);
     return 0;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_allocation_failures),
-        cmocka_unit_test(test_stopping),
+        cmocka_unit_test(test_answers),       cmocka_unit_test(test_allocation_failures),
+        cmocka_unit_test(test_stopping),      cmocka_unit_test(test_on_disk),
+        cmocka_unit_test(test_disk_failures),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

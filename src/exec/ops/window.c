@@ -8,7 +8,8 @@
  * 5. The pieces' results are joined (an item a call), and the place of each row of the input in the sorted order is noted.
  * The result is the kept batches with a column a call, gathered by those places.
  *
- * Memory: all rows; the computed columns twice while they are joined; 44 bytes a row. Order: that of the input. */
+ * Memory: all rows; the computed columns twice while they are joined; 44 bytes a row. When that would not leave enough to
+ * others, rows go to disk, and windows are computed part by part (window_spill.h). Order: that of the input. */
 #include "exec/ops/window.h"
 
 #include <stdlib.h>
@@ -16,11 +17,10 @@
 
 #include "arrow/gather.h"
 #include "base/alloc.h"
-#include "base/stop.h"
 #include "exec/ops/ops.h"
-#include "kernels/sort_key.h"
+#include "exec/ops/window_spill.h"
 
-enum { PIECE_ROWS = 1 << 15 };
+enum { ROW_BYTES = 44, CALL_ROW_BYTES = 16 };
 
 struct kept {
     struct gar_column **columns; /* owned; input's columns, then computed ones */
@@ -38,16 +38,10 @@ struct worker {
     int64_t kept_capacity;
 };
 
-/* Whole partitions: sorted rows [first, end). */
-struct piece {
-    int64_t first;
-    int64_t end;
-    struct gar_column **results; /* owned; a column a call */
-};
-
 struct window_op {
     struct gar_sink base;
     struct gar_source source;
+    struct gar_query *query;     /* borrowed */
     const struct gar_plan *plan; /* owned reference */
     struct gar_program *program; /* owned reference or NULL */
     int64_t computed_count;      /* outputs of the program: partition, order, then those of calls */
@@ -55,22 +49,18 @@ struct window_op {
     const struct gar_window *shape;
     struct gar_window_call *calls; /* owned */
     int64_t call_count;
+    struct gar_window_task task;
     struct worker **workers; /* owned */
     int32_t worker_count;
+    struct gar_window_spill *spill; /* owned; NULL: nothing may be spilled */
+    int32_t is_spilling;            /* atomic */
+    int64_t pending;                /* atomic: bytes that computing what is in memory will need */
     /* after the input */
     struct kept *all; /* owned; in order */
     int64_t all_count;
-    int64_t rows;
-    struct gar_column **computed; /* owned; joined */
-    struct gar_sorter *parts;     /* owned; compares partitions; NULL: one partition */
-    struct gar_sorter *sorter;    /* owned; by partition and order; NULL: no keys at all */
-    struct gar_buffer *order;     /* owned; uint32_t: rows in sorted order */
-    struct gar_buffer *places;    /* owned; uint32_t: place of each row in it */
-    struct piece *pieces;         /* owned */
-    int64_t piece_count;
-    int64_t piece_capacity;
-    struct gar_column **results; /* owned; in sorted order */
-    int64_t next_kept;
+    struct gar_window_part part; /* all rows, when they are in memory */
+    int64_t group_count;         /* when they are not */
+    int64_t next_unit;
 };
 
 /* ---- input ---- */
@@ -118,17 +108,33 @@ static enum gar_status make_worker(struct window_op *op, struct worker **out, st
     return op->program != NULL ? gar_eval_new(op->program, op->base.memory, &w->eval, err) : GAR_OK;
 }
 
+static enum gar_status make_spill(struct window_op *op, struct gar_error *err)
+{
+    struct gar_type *types =
+        (struct gar_type *)gar_calloc(op->computed_count, (int64_t)sizeof *types);
+    if (types == NULL) {
+        return gar_error_nomem(err, op->computed_count * (int64_t)sizeof *types);
+    }
+    for (int64_t c = 0; c < op->computed_count; c++) {
+        types[c] = gar_program_output_type(op->program, c);
+    }
+    const enum gar_status status =
+        gar_window_spill_new(&op->task, op->query, op->plan->inputs[0]->schema, types,
+                             op->worker_count, &op->spill, err);
+    gar_free(types);
+    return status;
+}
+
 static enum gar_status window_start(struct gar_sink *base, struct gar_query *query, int32_t workers,
                                     struct gar_error *err)
 {
     struct window_op *op = (struct window_op *)base;
-    (void)query;
     op->workers = (struct worker **)gar_calloc(workers, (int64_t)sizeof(struct worker *));
     if (op->workers == NULL) {
         return gar_error_nomem(err, workers * 8);
     }
     op->worker_count = workers;
-    return GAR_OK;
+    return gar_query_may_spill(query) ? make_spill(op, err) : GAR_OK;
 }
 
 static enum gar_status keep_batch(struct window_op *op, struct worker *w, int64_t seq, int64_t row,
@@ -160,6 +166,49 @@ static enum gar_status keep_batch(struct window_op *op, struct worker *w, int64_
     return GAR_OK;
 }
 
+/* What computing the windows of a kept batch will need besides what it is. */
+static int64_t need_of(const struct window_op *op, const struct kept *kept)
+{
+    int64_t bytes = kept->rows * (ROW_BYTES + CALL_ROW_BYTES * op->call_count);
+    for (int64_t c = op->input_count; c < column_count(op); c++) {
+        bytes += gar_column_bytes(kept->columns[c]);
+    }
+    return bytes;
+}
+
+/* Write all that a worker holds. */
+static enum gar_status spill_kept(struct window_op *op, int32_t worker, struct gar_error *err)
+{
+    struct worker *w = op->workers[worker];
+    while (w->kept_count > 0) {
+        struct kept *kept = &w->kept[w->kept_count - 1];
+        GAR_TRY(gar_window_spill_put(op->spill, worker, kept->columns, kept->rows, kept->seq,
+                                     kept->row, err));
+        (void)__atomic_sub_fetch(&op->pending, need_of(op, kept), __ATOMIC_RELAXED);
+        destroy_kept(op, kept);
+        w->kept_count--;
+    }
+    return GAR_OK;
+}
+
+/* A batch was kept: once memory has been short, all goes to disk. */
+static enum gar_status look_at_room(struct window_op *op, int32_t worker, struct gar_error *err)
+{
+    const struct worker *w = op->workers[worker];
+    if (op->spill == NULL) {
+        return GAR_OK;
+    }
+    const int64_t need = __atomic_add_fetch(&op->pending, need_of(op, &w->kept[w->kept_count - 1]),
+                                            __ATOMIC_RELAXED);
+    if (__atomic_load_n(&op->is_spilling, __ATOMIC_RELAXED) == 0) {
+        if (!gar_query_is_short(op->query, need)) {
+            return GAR_OK;
+        }
+        __atomic_store_n(&op->is_spilling, 1, __ATOMIC_RELAXED);
+    }
+    return spill_kept(op, worker, err);
+}
+
 static enum gar_status window_push(struct gar_sink *base, int32_t worker, int64_t seq, int64_t row,
                                    struct gar_batch *batch, struct gar_error *err)
 {
@@ -178,6 +227,9 @@ static enum gar_status window_push(struct gar_sink *base, int32_t worker, int64_
     }
     gar_batch_unref(dense);
     gar_batch_unref(batch);
+    if (status >= 0) {
+        status = look_at_room(op, worker, err);
+    }
     return status;
 }
 
@@ -201,11 +253,7 @@ static enum gar_status list_all(struct window_op *op, struct gar_error *err)
         count += op->workers[i] != NULL ? op->workers[i]->kept_count : 0;
     }
     op->all = (struct kept *)gar_calloc(count, (int64_t)sizeof *op->all);
-    op->computed =
-        (struct gar_column **)gar_calloc(op->computed_count, (int64_t)sizeof(struct gar_column *));
-    op->results =
-        (struct gar_column **)gar_calloc(op->call_count, (int64_t)sizeof(struct gar_column *));
-    if (op->all == NULL || op->computed == NULL || op->results == NULL) {
+    if (op->all == NULL) {
         return gar_error_nomem(err, count * (int64_t)sizeof *op->all);
     }
     for (int32_t i = 0; i < op->worker_count; i++) {
@@ -221,16 +269,12 @@ static enum gar_status list_all(struct window_op *op, struct gar_error *err)
         op->workers[i] = NULL;
     }
     qsort(op->all, (size_t)op->all_count, sizeof *op->all, compare_kept);
+    int64_t rows = 0;
     for (int64_t i = 0; i < op->all_count; i++) {
-        op->all[i].first = op->rows;
-        op->rows += op->all[i].rows;
+        op->all[i].first = rows;
+        rows += op->all[i].rows;
     }
-    if (op->rows > UINT32_MAX - 1) {
-        return gar_error_set(err, GAR_ERR_UNSUPPORTED,
-                             "a window over %lld rows; at most 4294967294 rows fit into one sort",
-                             (long long)op->rows);
-    }
-    return GAR_OK;
+    return gar_window_part_init(&op->part, &op->task, rows, err);
 }
 
 static enum gar_status join_computed(struct window_op *op, int64_t column, struct gar_error *err)
@@ -243,8 +287,8 @@ static enum gar_status join_computed(struct window_op *op, int64_t column, struc
     for (int64_t i = 0; i < op->all_count; i++) {
         parts[i] = op->all[i].columns[op->input_count + column];
     }
-    const enum gar_status status = gar_column_concat(parts, op->all_count, parts[0]->type,
-                                                     op->base.memory, &op->computed[column], err);
+    const enum gar_status status = gar_column_concat(
+        parts, op->all_count, parts[0]->type, op->base.memory, &op->part.computed[column], err);
     for (int64_t i = 0; i < op->all_count && status >= 0; i++) {
         gar_column_unref(parts[i]);
         op->all[i].columns[op->input_count + column] = NULL;
@@ -253,234 +297,78 @@ static enum gar_status join_computed(struct window_op *op, int64_t column, struc
     return status;
 }
 
-static enum gar_status make_sorters(struct window_op *op, struct gar_error *err)
-{
-    const int64_t parts = op->shape->partition_count;
-    const int64_t count = parts + op->shape->order_count;
-    struct gar_sort_column *keys =
-        (struct gar_sort_column *)gar_calloc(count, (int64_t)sizeof *keys);
-    if (keys == NULL) {
-        return gar_error_nomem(err, count * (int64_t)sizeof *keys);
-    }
-    for (int64_t k = 0; k < count; k++) {
-        keys[k].column = op->computed[k];
-        keys[k].descending = k >= parts && (op->shape->descending >> (k - parts) & 1) != 0;
-        keys[k].nulls_first = k >= parts && (op->shape->nulls_first >> (k - parts) & 1) != 0;
-    }
-    enum gar_status status = GAR_OK;
-    if (parts > 0) {
-        status = gar_sorter_new(keys, parts, op->rows, &op->parts, err);
-    }
-    if (status >= 0 && count > 0) {
-        status = gar_sorter_new(keys, count, op->rows, &op->sorter, err);
-    }
-    gar_free(keys);
-    return status;
-}
-
-static uint32_t *order_of(const struct window_op *op)
-{
-    return (uint32_t *)(void *)op->order->data;
-}
-
-static enum gar_status sort_rows(struct window_op *op, struct gar_error *err)
-{
-    struct gar_buffer *entries = NULL;
-    struct gar_buffer *scratch = NULL;
-    const int64_t bytes = op->rows * (int64_t)sizeof(struct gar_sort_entry);
-    GAR_TRY(gar_buffer_new(op->base.memory, op->rows * 4, &op->order, err));
-    uint32_t *order = order_of(op);
-    if (op->sorter == NULL) {
-        for (int64_t i = 0; i < op->rows; i++) {
-            order[i] = (uint32_t)i;
-        }
-        return GAR_OK;
-    }
-    enum gar_status status = gar_buffer_new(op->base.memory, bytes, &entries, err);
-    if (status >= 0) {
-        status = gar_buffer_new(op->base.memory, bytes, &scratch, err);
-    }
-    if (status >= 0) {
-        struct gar_sort_entry *sorted = (struct gar_sort_entry *)(void *)entries->data;
-        gar_sorter_fill(op->sorter, 0, op->rows, sorted);
-        gar_sorter_sort(op->sorter, sorted, (struct gar_sort_entry *)(void *)scratch->data,
-                        op->rows);
-        status = gar_stop_check(err); /* then they are in no order */
-        for (int64_t i = 0; i < op->rows; i++) {
-            order[i] = sorted[i].row;
-        }
-    }
-    gar_buffer_unref(entries);
-    gar_buffer_unref(scratch);
-    return status;
-}
-
-static bool is_new_partition(const struct window_op *op, int64_t i)
-{
-    return op->parts != NULL &&
-           gar_sorter_compare(op->parts, order_of(op)[i - 1], order_of(op)[i]) != 0;
-}
-
-static enum gar_status add_piece(struct window_op *op, int64_t first, int64_t end,
-                                 struct gar_error *err)
-{
-    GAR_TRY(gar_grow((void **)&op->pieces, &op->piece_capacity, op->piece_count + 1,
-                     (int64_t)sizeof *op->pieces, err));
-    struct piece *piece = &op->pieces[op->piece_count];
-    *piece = (struct piece){.first = first, .end = end};
-    piece->results =
-        (struct gar_column **)gar_calloc(op->call_count, (int64_t)sizeof(struct gar_column *));
-    if (piece->results == NULL) {
-        return gar_error_nomem(err, op->call_count * 8);
-    }
-    op->piece_count++;
-    return GAR_OK;
-}
-
-/* Sort, and cut between partitions. */
-static enum gar_status sort_and_cut(struct window_op *op, struct gar_error *err)
-{
-    GAR_TRY(make_sorters(op, err));
-    GAR_TRY(sort_rows(op, err));
-    int64_t first = 0;
-    for (int64_t i = 1; i < op->rows; i++) {
-        if (i - first >= PIECE_ROWS && is_new_partition(op, i)) {
-            GAR_TRY(gar_stop_check(err));
-            GAR_TRY(add_piece(op, first, i, err));
-            first = i;
-        }
-    }
-    return add_piece(op, first, op->rows, err);
-}
-
-/* ---- pieces ---- */
-
-/* Firsts and ends of partitions and peers. */
-static enum gar_status mark_rows(const struct window_op *op, const struct piece *piece,
-                                 struct gar_window_rows *rows, struct gar_error *err)
-{
-    const uint32_t *order = order_of(op) + piece->first;
-    const bool has_order = op->shape->order_count > 0;
-    for (int64_t i = 0; i < rows->count; i++) {
-        const bool is_part = i == 0 || is_new_partition(op, piece->first + i);
-        const bool is_peer =
-            !is_part && (!has_order || gar_sorter_compare(op->sorter, order[i - 1], order[i]) == 0);
-        rows->part_first[i] = is_part ? i : rows->part_first[i - 1];
-        rows->peer_first[i] = is_peer ? rows->peer_first[i - 1] : i;
-        if ((i & 4095) == 0) {
-            GAR_TRY(gar_stop_check(err));
-        }
-    }
-    for (int64_t i = rows->count - 1; i >= 0; i--) {
-        const bool is_last = i == rows->count - 1;
-        rows->part_end[i] =
-            is_last || rows->part_first[i + 1] == i + 1 ? i + 1 : rows->part_end[i + 1];
-        rows->peer_end[i] =
-            is_last || rows->peer_first[i + 1] == i + 1 ? i + 1 : rows->peer_end[i + 1];
-    }
-    return GAR_OK;
-}
-
-static enum gar_status compute_calls(struct window_op *op, struct piece *piece,
-                                     struct gar_window_rows *rows, struct gar_error *err)
-{
-    const int64_t keys = op->shape->partition_count + op->shape->order_count;
-    for (int64_t c = keys; c < op->computed_count; c++) {
-        GAR_TRY(gar_column_gather(op->computed[c], order_of(op) + piece->first, rows->count,
-                                  op->base.memory, &rows->inputs[c], err));
-    }
-    GAR_TRY(mark_rows(op, piece, rows, err));
-    for (int64_t c = 0; c < op->call_count; c++) {
-        const enum gar_status status =
-            gar_window_compute(&op->calls[c], rows, &piece->results[c], err);
-        if (status < 0) {
-            gar_error_prefix(err,
-                             "column '%s': ", op->plan->schema->fields[op->input_count + c].name);
-            return status;
-        }
-    }
-    return GAR_OK;
-}
-
-static enum gar_status compute_piece(struct window_op *op, int64_t item, struct gar_error *err)
-{
-    struct piece *piece = &op->pieces[item];
-    const int64_t count = piece->end - piece->first;
-    struct gar_window_rows rows = {.count = count, .memory = op->base.memory};
-    struct gar_buffer *marks = NULL;
-    GAR_TRY(gar_buffer_new(op->base.memory, 4 * count * (int64_t)sizeof(int64_t), &marks, err));
-    rows.part_first = (int64_t *)(void *)marks->data;
-    rows.part_end = rows.part_first + count;
-    rows.peer_first = rows.part_end + count;
-    rows.peer_end = rows.peer_first + count;
-    rows.inputs =
-        (struct gar_column **)gar_calloc(op->computed_count, (int64_t)sizeof(struct gar_column *));
-    const enum gar_status status = rows.inputs != NULL
-                                       ? compute_calls(op, piece, &rows, err)
-                                       : gar_error_nomem(err, op->computed_count * 8);
-    for (int64_t c = 0; rows.inputs != NULL && c < op->computed_count; c++) {
-        gar_column_unref(rows.inputs[c]);
-    }
-    gar_free(rows.inputs);
-    gar_buffer_unref(marks);
-    return status;
-}
-
-static enum gar_status join_results(struct window_op *op, int64_t call, struct gar_error *err)
-{
-    struct gar_column **parts =
-        (struct gar_column **)gar_calloc(op->piece_count, (int64_t)sizeof *parts);
-    if (parts == NULL) {
-        return gar_error_nomem(err, op->piece_count * 8);
-    }
-    for (int64_t i = 0; i < op->piece_count; i++) {
-        parts[i] = op->pieces[i].results[call];
-    }
-    const enum gar_status status = gar_column_concat(parts, op->piece_count, op->calls[call].type,
-                                                     op->base.memory, &op->results[call], err);
-    gar_free(parts);
-    return status;
-}
-
-static enum gar_status note_places(struct window_op *op, struct gar_error *err)
-{
-    GAR_TRY(gar_buffer_new(op->base.memory, op->rows * 4, &op->places, err));
-    uint32_t *places = (uint32_t *)(void *)op->places->data;
-    for (int64_t i = 0; i < op->rows; i++) {
-        places[order_of(op)[i]] = (uint32_t)i;
-    }
-    return GAR_OK;
-}
-
 /* ---- stages ---- */
 
-static void free_pieces(struct window_op *op)
-{
-    for (int64_t i = 0; i < op->piece_count; i++) {
-        for (int64_t c = 0; c < op->call_count; c++) {
-            gar_column_unref(op->pieces[i].results[c]);
-        }
-        gar_free(op->pieces[i].results);
-    }
-    gar_free(op->pieces);
-    op->pieces = NULL;
-    op->piece_count = 0;
-}
-
-/* What only computing needed. */
-static void free_computed(struct window_op *op)
-{
-    gar_sorter_free(op->parts);
-    gar_sorter_free(op->sorter);
-    op->parts = NULL;
-    op->sorter = NULL;
-    for (int64_t c = 0; op->computed != NULL && c < op->computed_count; c++) {
-        gar_column_unref(op->computed[c]);
-        op->computed[c] = NULL;
-    }
-}
-
 enum stage { STAGE_JOIN, STAGE_SORT, STAGE_COMPUTE, STAGE_RESULTS, STAGE_END };
+
+static enum gar_status stage_in_memory(struct window_op *op, enum stage stage, int64_t *out_items,
+                                       struct gar_error *err)
+{
+    if (stage == STAGE_JOIN) {
+        GAR_TRY(list_all(op, err));
+    }
+    if (op->part.rows == 0) {
+        return GAR_OK;
+    }
+    switch (stage) {
+    case STAGE_JOIN: /* one more, so that the next stage comes when nothing is computed */
+        *out_items = op->computed_count + 1;
+        return GAR_OK;
+    case STAGE_SORT: *out_items = 1; return GAR_OK;
+    case STAGE_COMPUTE: *out_items = op->part.piece_count; return GAR_OK;
+    case STAGE_RESULTS:
+        gar_window_part_computed(&op->part);
+        *out_items = op->call_count + 1;
+        return GAR_OK;
+    case STAGE_END: break;
+    }
+    gar_window_part_joined(&op->part);
+    return GAR_OK;
+}
+
+static enum gar_status item_in_memory(struct window_op *op, enum stage stage, int64_t item,
+                                      struct gar_error *err)
+{
+    switch (stage) {
+    case STAGE_JOIN: return item < op->computed_count ? join_computed(op, item, err) : GAR_OK;
+    case STAGE_SORT: return gar_window_part_sort(&op->part, err);
+    case STAGE_COMPUTE: return gar_window_part_compute(&op->part, item, err);
+    case STAGE_RESULTS:
+        return item < op->call_count ? gar_window_part_join(&op->part, item, err)
+                                     : gar_window_part_places(&op->part, err);
+    case STAGE_END: break;
+    }
+    return GAR_OK;
+}
+
+enum spill_stage { SPILL_REST, SPILL_DIVIDE, SPILL_COMPUTE, SPILL_END };
+
+static enum gar_status stage_on_disk(struct window_op *op, enum spill_stage stage,
+                                     int64_t *out_items, struct gar_error *err)
+{
+    switch (stage) {
+    case SPILL_REST: *out_items = op->worker_count; break;
+    case SPILL_DIVIDE:
+        GAR_TRY(gar_window_spill_plan(op->spill, &op->group_count, err));
+        *out_items = op->group_count;
+        break;
+    case SPILL_COMPUTE: *out_items = gar_window_spill_parts(op->spill); break;
+    case SPILL_END: break;
+    }
+    return GAR_OK;
+}
+
+static enum gar_status item_on_disk(struct window_op *op, enum spill_stage stage, int64_t item,
+                                    struct gar_error *err)
+{
+    switch (stage) {
+    case SPILL_REST: return op->workers[item] != NULL ? spill_kept(op, (int32_t)item, err) : GAR_OK;
+    case SPILL_DIVIDE: return gar_window_spill_divide(op->spill, item, err);
+    case SPILL_COMPUTE: return gar_window_spill_compute(op->spill, item, err);
+    case SPILL_END: break;
+    }
+    return GAR_OK;
+}
 
 static enum gar_status window_stage(struct gar_sink *base, struct gar_query *query, int32_t stage,
                                     int64_t *out_items, struct gar_error *err)
@@ -488,28 +376,8 @@ static enum gar_status window_stage(struct gar_sink *base, struct gar_query *que
     struct window_op *op = (struct window_op *)base;
     (void)query;
     *out_items = 0;
-    if (stage == STAGE_JOIN) {
-        GAR_TRY(list_all(op, err));
-    }
-    if (op->rows == 0) {
-        return GAR_OK;
-    }
-    switch ((enum stage)stage) {
-    case STAGE_JOIN: /* one more, so that the next stage comes when nothing is computed */
-        *out_items = op->computed_count + 1;
-        return GAR_OK;
-    case STAGE_SORT: *out_items = 1; return GAR_OK;
-    case STAGE_COMPUTE: *out_items = op->piece_count; return GAR_OK;
-    case STAGE_RESULTS:
-        free_computed(op);
-        *out_items = op->call_count + 1;
-        return GAR_OK;
-    case STAGE_END: break;
-    }
-    free_pieces(op);
-    gar_buffer_unref(op->order);
-    op->order = NULL;
-    return GAR_OK;
+    return op->is_spilling != 0 ? stage_on_disk(op, (enum spill_stage)stage, out_items, err)
+                                : stage_in_memory(op, (enum stage)stage, out_items, err);
 }
 
 static enum gar_status window_item(struct gar_sink *base, int32_t stage, int64_t item,
@@ -517,15 +385,8 @@ static enum gar_status window_item(struct gar_sink *base, int32_t stage, int64_t
 {
     struct window_op *op = (struct window_op *)base;
     (void)worker;
-    switch ((enum stage)stage) {
-    case STAGE_JOIN: return item < op->computed_count ? join_computed(op, item, err) : GAR_OK;
-    case STAGE_SORT: return sort_and_cut(op, err);
-    case STAGE_COMPUTE: return compute_piece(op, item, err);
-    case STAGE_RESULTS:
-        return item < op->call_count ? join_results(op, item, err) : note_places(op, err);
-    case STAGE_END: break;
-    }
-    return GAR_OK;
+    return op->is_spilling != 0 ? item_on_disk(op, (enum spill_stage)stage, item, err)
+                                : item_in_memory(op, (enum stage)stage, item, err);
 }
 
 /* ---- the result ---- */
@@ -541,12 +402,13 @@ static enum gar_status window_next(struct gar_source *source, struct gar_query *
     struct window_op *op = of_source(source);
     (void)query;
     (void)err;
-    if (op->next_kept >= op->all_count) {
+    const bool is_spilled = op->is_spilling != 0;
+    if (op->next_unit >= (is_spilled ? op->group_count : op->all_count)) {
         return GAR_EOF;
     }
-    out->part = op->next_kept++;
+    out->part = op->next_unit++;
     out->next = 0;
-    out->end = op->all[out->part].rows;
+    out->end = is_spilled ? gar_window_spill_rows(op->spill, out->part) : op->all[out->part].rows;
     return GAR_OK;
 }
 
@@ -554,12 +416,13 @@ static enum gar_status make_columns(struct window_op *op, const struct kept *kep
                                     int64_t count, struct gar_column **columns,
                                     struct gar_error *err)
 {
-    const uint32_t *places = (const uint32_t *)(const void *)op->places->data + kept->first + first;
+    const uint32_t *places =
+        (const uint32_t *)(const void *)op->part.places->data + kept->first + first;
     for (int64_t c = 0; c < op->input_count; c++) {
         GAR_TRY(gar_column_slice(kept->columns[c], first, count, &columns[c], err));
     }
     for (int64_t c = 0; c < op->call_count; c++) {
-        GAR_TRY(gar_column_gather(op->results[c], places, count, op->base.memory,
+        GAR_TRY(gar_column_gather(op->part.results[c], places, count, op->base.memory,
                                   &columns[op->input_count + c], err));
     }
     return GAR_OK;
@@ -571,7 +434,7 @@ static enum gar_status window_decode(struct gar_source *source, struct gar_sourc
 {
     struct window_op *op = of_source(source);
     (void)worker;
-    const int64_t count = gar_min_i64(unit->end - unit->next, max_rows);
+    int64_t count = gar_min_i64(unit->end - unit->next, max_rows);
     if (count <= 0) {
         return GAR_EOF;
     }
@@ -582,7 +445,9 @@ static enum gar_status window_decode(struct gar_source *source, struct gar_sourc
         return gar_error_nomem(err, schema->count * 8);
     }
     enum gar_status status =
-        make_columns(op, &op->all[unit->part], unit->next, count, columns, err);
+        op->is_spilling != 0
+            ? gar_window_spill_read(op->spill, unit->part, unit->next, count, columns, &count, err)
+            : make_columns(op, &op->all[unit->part], unit->next, count, columns, err);
     if (status >= 0) {
         status = gar_batch_new(schema, columns, count, out, err);
     }
@@ -596,8 +461,10 @@ static enum gar_status window_decode(struct gar_source *source, struct gar_sourc
 
 static void window_unit_free(struct gar_source *source, struct gar_source_unit *unit)
 {
-    (void)source;
-    (void)unit;
+    struct window_op *op = of_source(source);
+    if (op->is_spilling != 0) {
+        gar_window_spill_leave(op->spill, unit->part);
+    }
 }
 
 static void source_explain(const struct gar_source *source, struct gar_strbuf *out)
@@ -630,15 +497,8 @@ static void free_window(void *object)
         destroy_kept(op, &op->all[i]);
     }
     gar_free(op->all);
-    free_computed(op);
-    gar_free(op->computed);
-    free_pieces(op);
-    for (int64_t c = 0; op->results != NULL && c < op->call_count; c++) {
-        gar_column_unref(op->results[c]);
-    }
-    gar_free(op->results);
-    gar_buffer_unref(op->order);
-    gar_buffer_unref(op->places);
+    gar_window_part_destroy(&op->part);
+    gar_window_spill_free(op->spill);
     gar_free(op->calls);
     gar_program_unref(op->program);
     gar_plan_unref((struct gar_plan *)(uintptr_t)(const void *)op->plan);
@@ -883,12 +743,20 @@ enum gar_status gar_window_new(struct gar_query *query, const struct gar_plan *p
     }
     op->base.vtable = &sink_vtable;
     op->source.vtable = &source_vtable;
+    op->query = query;
     op->plan = gar_plan_ref(plan);
     op->input_count = plan->inputs[0]->schema->count;
     op->call_count = plan->expr_count;
     GAR_TRY(gar_query_own(query, op, free_window, err));
     GAR_TRY(gar_query_op_memory(query, &op->base.memory, err));
     GAR_TRY(make_calls(op, err));
+    op->task = (struct gar_window_task){.shape = op->shape,
+                                        .calls = op->calls,
+                                        .call_count = op->call_count,
+                                        .computed_count = op->computed_count,
+                                        .schema = op->plan->schema,
+                                        .input_count = op->input_count,
+                                        .memory = op->base.memory};
     *out_sink = &op->base;
     *out_source = &op->source;
     return GAR_OK;
