@@ -47,6 +47,7 @@ void input_install_signals(void)
     action.sa_handler = SIG_IGN; /* a closed pipe shows as EPIPE */
     action.sa_flags = 0;
     (void)sigaction(SIGPIPE, &action, NULL);
+    (void)sigaction(SIGXFSZ, &action, NULL); /* so does a file that may not grow, as EFBIG */
 }
 
 void input_run_options(struct gar_run_options *options)

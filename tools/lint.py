@@ -152,17 +152,19 @@ def check_clang(_fix):
         return path, mark, "" if done.returncode == 0 else done.stdout.strip() or done.stderr.strip()
 
     good = True
+    os.makedirs(CACHE, exist_ok=True)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for path, mark, text in pool.map(check, files):
             if text:
-                print(text)
+                print(text, flush=True)
                 good = False
                 known.pop(path, None)
-            else:
+            elif known.get(path) != mark:
+                # Kept file by file: a run that is ended early need not begin anew.
                 known[path] = mark
-    os.makedirs(CACHE, exist_ok=True)
-    with open(known_path, "w", encoding="utf8") as file:
-        json.dump(known, file)
+                with open(f"{known_path}.new", "w", encoding="utf8") as file:
+                    json.dump(known, file)
+                os.replace(f"{known_path}.new", known_path)
     return good
 
 

@@ -15,6 +15,7 @@
 
 #include "os/clock.h"
 #include "os/fault.h"
+#include "os/size_signal_priv.h"
 
 /* The kernel moves at most about 2 GiB a call; 1 GiB keeps offsets aligned. */
 #define TRANSFER_BYTES_MAX (INT64_C(1) << 30)
@@ -193,7 +194,10 @@ enum gar_status gar_file_sync(int fd, const char *path, struct gar_error *err)
 enum gar_status gar_file_truncate(int fd, const char *path, int64_t bytes, struct gar_error *err)
 {
     int code;
+    struct gar_size_signal held;
+    gar_size_signal_hold(&held);
     REPEAT(GAR_OS_WRITE, code, ftruncate(fd, (off_t)bytes));
+    gar_size_signal_release(&held);
     return code == 0 ? GAR_OK
                      : gar_error_set_errno(err, errno, "cannot set the size of '%s' to %lld", path,
                                            (long long)bytes);
@@ -303,11 +307,14 @@ static enum gar_status write_all(int fd, const char *path, const void *data, int
             (size_t)gar_os_fault_cut(GAR_OS_WRITE, gar_min_i64(bytes - done, TRANSFER_BYTES_MAX));
         const char *from = (const char *)data + done;
         ssize_t put;
+        struct gar_size_signal held;
+        gar_size_signal_hold(&held);
         if (offset < 0) {
             REPEAT(GAR_OS_WRITE, put, write(fd, from, want));
         } else {
             REPEAT(GAR_OS_WRITE, put, pwrite(fd, from, want, (off_t)(offset + done)));
         }
+        gar_size_signal_release(&held);
         if (put < 0 && errno == EAGAIN) {
             (void)wait_for(fd, POLLOUT, STOP_TICK_MS);
             continue;

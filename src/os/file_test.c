@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +19,7 @@
 #include "base/alloc.h"
 #include "os/clock.h"
 #include "os/fault.h"
+#include "os/shared_map.h"
 #include "os/thread.h"
 
 static char folder[64];
@@ -207,6 +210,42 @@ static void test_errors_are_named(void **state)
     assert_int_equal(gar_file_close(fd, "/dev/full", NULL), GAR_OK);
 }
 
+/* A file at its limit is an error to whoever writes, not the end of the process. */
+static void test_size_limit(void **state)
+{
+    (void)state;
+    const char *path = in_folder("limited");
+    const char data[32] = {0};
+    int fd;
+    int shared;
+    struct gar_error errors[4];
+    sigset_t pending;
+    sigset_t blocked;
+    struct rlimit before;
+    assert_int_equal(gar_file_open(path, GAR_FILE_CREATE, &fd, NULL), GAR_OK);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const struct rlimit small = {.rlim_cur = 16, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    assert_true(signal(SIGXFSZ, SIG_DFL) != SIG_ERR);
+    const enum gar_status statuses[] = {
+        gar_file_write(fd, path, data, 32, &errors[0]),
+        gar_file_write_at(fd, path, data, 1, 16, &errors[1]),
+        gar_file_truncate(fd, path, 17, &errors[2]),
+        gar_shared_open("gar-test", 4096, &shared, &errors[3]),
+    };
+    (void)sigpending(&pending);
+    (void)pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
+        assert_int_equal(errors[i].os_errno, EFBIG);
+        assert_true(statuses[i] < 0);
+    }
+    assert_int_equal(sigismember(&pending, SIGXFSZ), 0);
+    assert_int_equal(sigismember(&blocked, SIGXFSZ), 0);
+    assert_int_equal(gar_file_write(fd, path, data, 32, NULL), GAR_OK);
+    assert_int_equal(gar_file_close(fd, path, NULL), GAR_OK);
+}
+
 static bool stop_after_50_ms(void *context)
 {
     return gar_clock_ns() - *(const int64_t *)context > 50 * GAR_NS_PER_MS;
@@ -246,6 +285,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_directories, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_harmless_faults, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_errors_are_named, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_size_limit, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_stuck_fifo, make_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

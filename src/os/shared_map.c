@@ -10,10 +10,21 @@
 
 #include "os/fault.h"
 #include "os/map.h"
+#include "os/size_signal_priv.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; older ones say EINVAL */
 #endif
+
+/* ftruncate(2); the limit of file sizes holds for shared memory too. */
+static int set_size(int fd, int64_t bytes)
+{
+    struct gar_size_signal held;
+    gar_size_signal_hold(&held);
+    const int code = ftruncate(fd, (off_t)bytes);
+    gar_size_signal_release(&held);
+    return code;
+}
 
 enum gar_status gar_shared_open(const char *name, int64_t bytes, int *out_fd, struct gar_error *err)
 {
@@ -22,7 +33,7 @@ enum gar_status gar_shared_open(const char *name, int64_t bytes, int *out_fd, st
         const int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
         if (fd < 0) {
             code = errno;
-        } else if (ftruncate(fd, bytes) != 0 ||
+        } else if (set_size(fd, bytes) != 0 ||
                    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
             code = errno;
             (void)close(fd);
@@ -39,7 +50,7 @@ enum gar_status gar_shared_grow(int fd, int64_t bytes, struct gar_error *err)
 {
     int code = gar_os_fault_hit(GAR_OS_MAP);
     if (code == 0) {
-        if (ftruncate(fd, bytes) == 0) {
+        if (set_size(fd, bytes) == 0) {
             return GAR_OK;
         }
         code = errno;

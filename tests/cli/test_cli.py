@@ -5,6 +5,7 @@ import csv
 import gzip
 import json
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -350,6 +351,30 @@ def test_ragged_csv_names_its_line(tmp_path):
     err = gar("count", path, status=1)[1] + gar("head", path, "--format", "csv", status=1)[1]
     assert "ragged.csv" in err
     assert "3" in err
+
+
+def limit_files():
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, 8))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("rows", [1, 100_000])
+def test_files_that_may_not_grow(tmp_path, rows, suffix):
+    """A short query writes on the caller's thread, a long one on others."""
+    source = tmp_path / "in.csv"
+    source.write_text("a,b\n" + "1234567,2\n" * rows)
+    target = tmp_path / f"out.{suffix}"
+    err = gar("convert", source, target, status=1, preexec_fn=limit_files)[1]
+    assert err.count("\n") == 1
+    assert str(target) in err
+    assert "File too large" in err
+    with open(tmp_path / "shown", "wb") as shown:
+        done = subprocess.run(
+            [GAR, "head", source], stdout=shown, stderr=subprocess.PIPE, preexec_fn=limit_files, check=False
+        )
+    assert (done.returncode, done.stderr) == (1, b"gar: cannot write to standard output: File too large\n")
+    assert sorted(os.listdir(tmp_path)) == ["in.csv", "shown"]
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
