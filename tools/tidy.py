@@ -6,7 +6,7 @@ Rules, with the file set each applies to:
   function    C functions have at most 100 lines
   banned      calls that have a better form here (see BANNED)
   marker      no notes for later: the marker words of MARKERS
-  readme      every folder that holds code has a README.md
+  readme      every folder that holds code has a README.md; under src/ it names each header that others include
   licence     the SPDX line is in the first two lines (after #! where there is one)
   orphan      every source under src/ is named in a meson.build; every header is included by someone
   test        every *_test.c and *_stress.c is registered in a meson.build
@@ -206,10 +206,13 @@ def check_tree(root, paths):
         folder = os.path.dirname(path)
         if not path.startswith(tuple(f"{code}/" for code in CODE_FOLDERS)):
             continue
-        top = "/".join(path.split("/")[:2]) if path.startswith("src/") else path.split("/")[0]
         if path.endswith(C_ENDS) and path.count("/") >= 2 and path.startswith("src/"):
-            if f"{top}/README.md" not in present:
-                yield Fault("readme", f"{top}/README.md", 0, "the folder has no README.md")
+            if f"{folder}/README.md" not in present:
+                yield Fault("readme", f"{folder}/README.md", 0, "the folder has no README.md")
+            elif path.endswith((".h", ".hpp")) and not path.endswith("_priv.h"):
+                stem = os.path.basename(path).partition(".")[0]
+                if not re.search(rf"(?<!\w){stem}(?!\w)", read(root, f"{folder}/README.md")):
+                    yield Fault("readme", path, 0, f"{folder}/README.md does not name it")
         if path.startswith("src/") and path.endswith((".c", ".cc", ".cpp")):
             while folder and folder not in builds:
                 folder = os.path.dirname(folder)

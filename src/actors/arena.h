@@ -66,8 +66,8 @@ struct gar_lease;
 GAR_MUST_USE enum gar_status gar_exchange_lease(struct gar_exchange *exchange, uint32_t slot,
                                                 int64_t offset, int64_t bytes,
                                                 struct gar_lease **out, struct gar_error *err);
-/* Gives the slot back to the worker. void *: a lease. Threads: any. */
-void gar_lease_release(void *lease);
+/* Gives the slot back to the worker. context: a lease. Threads: any. */
+void gar_lease_release(void *context);
 int64_t gar_exchange_leases(struct gar_exchange *exchange);
 /* The worker is gone: everything but the leased regions goes back to kernel and account. */
 void gar_exchange_close(struct gar_exchange *exchange);

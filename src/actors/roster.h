@@ -84,23 +84,23 @@ void gar_roster_cancel(struct gar_roster *roster, int64_t now_ns);
 /* Something the pool cannot survive (failure is moved). */
 void gar_roster_fail(struct gar_roster *roster, struct gar_actor_failure *failure, int64_t now_ns);
 
-/* Events. Failures are moved. */
-void gar_roster_ready(struct gar_roster *roster, int32_t actor, int64_t now_ns);
+/* Events, by the number of the actor. Failures are moved. */
+void gar_roster_ready(struct gar_roster *roster, int32_t number, int64_t now_ns);
 /* The actor is done with the oldest part it has (which is returned): its result, or failure, is on the way. NULL: it has
  * none, which no honest worker does. */
-struct gar_roster_part *gar_roster_answered(struct gar_roster *roster, int32_t actor,
+struct gar_roster_part *gar_roster_answered(struct gar_roster *roster, int32_t number,
                                             int64_t now_ns);
 void gar_roster_result(struct gar_roster *roster, struct gar_roster_part *part, void *result,
                        int64_t now_ns);
 /* Of an answered part. */
-void gar_roster_part_failed(struct gar_roster *roster, int32_t actor, struct gar_roster_part *part,
+void gar_roster_part_failed(struct gar_roster *roster, int32_t number, struct gar_roster_part *part,
                             struct gar_actor_failure *failure, enum gar_roster_verdict verdict,
                             int64_t now_ns);
 /* The actor must be killed: it broke the protocol, its constructor failed. The failure tells in dead. */
-void gar_roster_broken(struct gar_roster *roster, int32_t actor, struct gar_actor_failure *failure,
+void gar_roster_broken(struct gar_roster *roster, int32_t number, struct gar_actor_failure *failure,
                        int64_t now_ns);
 /* Its process is gone, whatever was asked of it. */
-void gar_roster_dead(struct gar_roster *roster, int32_t actor, struct gar_actor_failure *failure,
+void gar_roster_dead(struct gar_roster *roster, int32_t number, struct gar_actor_failure *failure,
                      enum gar_roster_verdict verdict, int64_t now_ns);
 void gar_roster_alarm(struct gar_roster *roster, int64_t now_ns);
 
@@ -116,7 +116,7 @@ struct gar_roster_figures {
 };
 void gar_roster_figures(const struct gar_roster *roster, struct gar_roster_figures *out);
 /* The part an actor works on; NULL: none. */
-const struct gar_roster_part *gar_roster_at_work(const struct gar_roster *roster, int32_t actor);
-bool gar_roster_is_ready(const struct gar_roster *roster, int32_t actor);
+const struct gar_roster_part *gar_roster_at_work(const struct gar_roster *roster, int32_t number);
+bool gar_roster_is_ready(const struct gar_roster *roster, int32_t number);
 
 #endif

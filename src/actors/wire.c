@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/bits.h"
+#include "base/number_text.h"
 
 /* Row counts and sizes beyond this are lies. */
 #define COUNT_MAX (INT64_C(1) << 47)
@@ -107,6 +108,22 @@ static int32_t number_after(const char *text, char mark)
     return *end != 0 || number > INT32_MAX ? -1 : (int32_t)number;
 }
 
+int32_t gar_wire_numbers(const char *text, char mark, int64_t *out, int32_t max)
+{
+    for (int32_t i = 0; i < max; i++) {
+        const char *end = strchr(text, mark);
+        const int64_t bytes = end != NULL ? end - text : (int64_t)strlen(text);
+        if (gar_parse_i64(text, bytes, &out[i]) != GAR_OK) {
+            return -1;
+        }
+        if (end == NULL) {
+            return i + 1;
+        }
+        text = end + 1;
+    }
+    return -1;
+}
+
 static bool read_format(const char *format, struct gar_wire_node *node)
 {
     for (int64_t i = 0; i < GAR_COUNT_OF(formats); i++) {
@@ -129,13 +146,13 @@ static bool read_format(const char *format, struct gar_wire_node *node)
         return node->width > 0;
     }
     if (strncmp(format, "d:", 2) == 0) { /* d:precision,scale or d:precision,scale,bits */
-        int precision = 0;
-        int scale = 0;
-        int bits = 128;
-        const int read = sscanf(format, "d:%d,%d,%d", &precision, &scale, &bits);
+        int64_t numbers[3] = {0, 0, 128};
+        const int32_t read = gar_wire_numbers(format + 2, ',', numbers, 3);
+        const int64_t bits = numbers[2];
         node->kind = GAR_WIRE_NODE_FIXED;
-        node->width = bits / 8;
-        return read >= 2 && (bits == 32 || bits == 64 || bits == 128 || bits == 256);
+        node->width =
+            bits == 32 || bits == 64 || bits == 128 || bits == 256 ? (int32_t)bits / 8 : 0;
+        return read >= 2 && node->width > 0;
     }
     return false;
 }

@@ -80,6 +80,8 @@ _Static_assert(sizeof(struct gar_wire_control) <= GAR_WIRE_CONTROL_BYTES, "room 
 enum { GAR_WIRE_FD_SOCKET = 3, GAR_WIRE_FD_IN = 4, GAR_WIRE_FD_OUT = 5, GAR_WIRE_FD_COUNT = 6 };
 /* In its environment: "version:process number of the pool:window bytes of an arena". */
 #define GAR_WIRE_ENVIRONMENT "GAR_WORKER"
+/* Whole numbers with `mark` between them; how many there are, -1: not such a text, or more than max. */
+int32_t gar_wire_numbers(const char *text, char mark, int64_t *out, int32_t max);
 
 /* ---- batches ---- */
 

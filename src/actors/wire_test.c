@@ -451,6 +451,21 @@ static void test_cutter(void **state)
     }
 }
 
+static void test_numbers(void **state)
+{
+    (void)state;
+    int64_t out[3] = {0};
+    assert_int_equal(gar_wire_numbers("38,-2", ',', out, 3), 2);
+    assert_int_equal(out[0], 38);
+    assert_int_equal(out[1], -2);
+    assert_int_equal(gar_wire_numbers("1:9223372036854775807:3", ':', out, 3), 3);
+    assert_true(out[1] == INT64_MAX);
+    const char *const wrong[] = {"", "1,", ",1", "1,x", "1,2,3,4", "1,99999999999999999999"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(gar_wire_numbers(wrong[i], ',', out, 3), -1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -462,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_regions),
         cmocka_unit_test(test_leases_outlive_the_worker),
         cmocka_unit_test(test_cutter),
+        cmocka_unit_test(test_numbers),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

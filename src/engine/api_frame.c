@@ -510,6 +510,7 @@ static enum gar_status read_direction(const char *direction, enum gar_asof_kind 
                          quoted);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): two sides with two kinds of keys each */
 enum gar_status gar_frame_join_asof(const struct gar_frame *left, const struct gar_frame *right,
                                     struct gar_expr *left_on, struct gar_expr *right_on,
                                     struct gar_expr *const *left_by,

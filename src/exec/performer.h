@@ -76,7 +76,7 @@ struct gar_actor_spec {
 };
 GAR_MUST_USE enum gar_status gar_actor_spec_new(const struct gar_actor_function *function,
                                                 struct gar_actor_spec **out, struct gar_error *err);
-void gar_actor_spec_free(void *spec);
+void gar_actor_spec_free(void *object); /* a spec */
 extern const struct gar_udf_kind gar_udf_in_actors;
 
 /* After lowering, on the thread that starts the query: acquire what all pools need, or wait for it. Errors: what can

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows, aggregates that keep rows, and as-of joins of numbered rows, over ranges: with all morsel sizes, failing allocations, and stops at any batch. */
+/* Windows, aggregates that keep rows, and as-of joins of numbered rows, over ranges: with all morsel
+ * sizes, failing allocations, and stops at any batch. */
 #include "expr/window.h"
 
 #include <errno.h>

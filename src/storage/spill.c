@@ -183,8 +183,7 @@ static enum gar_status explain(const struct gar_spill_file *file, int64_t bytes,
     }
     char why[256];
     const int number = err->os_errno;
-    (void)strncpy(why, err->message, sizeof why - 1);
-    why[sizeof why - 1] = '\0';
+    (void)snprintf(why, sizeof why, "%s", err->message);
     const enum gar_status made = gar_error_set(
         err, GAR_ERR_IO,
         "spilling %lld bytes into '%s' failed (%lld bytes lie there): %s; make room there, name "

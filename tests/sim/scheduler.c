@@ -212,7 +212,8 @@ void sim_run(uint64_t seed, bool is_traced, void (*body)(void *context), void *c
     machine.lowest = -1;
     void *found = dlsym(RTLD_NEXT, "swapcontext");
     memcpy(&swap, &found, sizeof swap);
-    (void)signal(SIGABRT, on_abort);
+    const struct sigaction abort_action = {.sa_handler = on_abort};
+    (void)sigaction(SIGABRT, &abort_action, NULL);
     __sanitizer_set_death_callback(on_death);
     gar_simulation_set(&simulation);
     struct sim_thread *first = start_thread("main", body, context);

@@ -12,7 +12,7 @@ import tidy
 
 SPDX = "/* SPDX-License-Identifier: Apache-2.0 */\n"
 GOOD = {
-    "src/base/README.md": "# base\n",
+    "src/base/README.md": "# base\n\n`a.h`: one.\n",
     "src/base/meson.build": "# SPDX-License-Identifier: Apache-2.0\ngar_sources += files('a.c')\ngar_tests += {'base/a': files('a_test.c')}\n",
     "src/base/a.h": SPDX + "int gar_a(void);\n",
     "src/base/a.c": SPDX
@@ -52,6 +52,7 @@ def test_good_tree(tmp_path):
         ({"src/base/a.c": SPDX + "void gar_a(void)\n{\n    PyLong_FromLong(1);\n}\n"}, "Py*"),
         ({"src/base/a.c": SPDX + "int a; /* NOLINT */\n"}, "nolint"),
         ({"src/base/README.md": None}, "readme"),
+        ({"src/base/README.md": "# base\n"}, "does not name it"),
         ({"src/base/b.c": SPDX}, "orphan"),
         ({"src/base/b.h": SPDX}, "orphan"),
         ({"src/base/b_test.c": SPDX}, "test: no meson.build"),

@@ -449,17 +449,15 @@ static bool serve(struct worker *w)
 static bool read_environment(struct worker *w)
 {
     const char *text = getenv(GAR_WIRE_ENVIRONMENT);
-    long long version = 0;
-    long long parent = 0;
-    long long window = 0;
-    if (text == NULL || sscanf(text, "%lld:%lld:%lld", &version, &parent, &window) != 3 ||
-        version != GAR_WIRE_VERSION || window <= GAR_WIRE_CONTROL_BYTES) {
+    int64_t numbers[3] = {0}; /* version, parent, window */
+    if (text == NULL || gar_wire_numbers(text, ':', numbers, 3) != 3 ||
+        numbers[0] != GAR_WIRE_VERSION || numbers[2] <= GAR_WIRE_CONTROL_BYTES) {
         (void)fprintf(stderr, "gar worker: this program is started by an actor pool, with "
                               "matching versions on both sides\n");
         return false;
     }
-    w->window = window;
-    return gar_process_follow_parent(parent);
+    w->window = numbers[2];
+    return gar_process_follow_parent(numbers[1]);
 }
 
 int gar_actor_worker_run(const struct gar_actor_class *actor_class)
