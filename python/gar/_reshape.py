@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from gar import _checks, _native, functions
+from gar import _checks, _native
 from gar.expressions import col, lit, when
 from gar.window import Window
 
@@ -28,14 +28,17 @@ def free_name(name: str, *frames: DataFrame) -> str:
 
 def numbered(df: DataFrame, name: str) -> DataFrame:
     """The rows with their numbers from 0."""
-    return df.with_column(name, functions.row_number().over(Window()) - 1)
+    number: Expression = _native.call("row_number")
+    return df.with_column(name, number.over(Window()) - 1)
 
 
 def draw(number: Expression, seed: int | None) -> Expression:
     """A random uint64 of a row: equal numbers and seeds give equal ones."""
-    if seed is None:
-        return functions.hash(number, lit(int.from_bytes(os.urandom(7), "little")))
-    return functions.hash(number, lit(_checks.integer("seed", seed, -(1 << 63))))
+    drawn = (
+        int.from_bytes(os.urandom(7), "little") if seed is None else _checks.integer("seed", seed, -(1 << 63))
+    )
+    made: Expression = _native.call("hash", number, lit(drawn))
+    return made
 
 
 def sample(

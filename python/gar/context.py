@@ -117,7 +117,7 @@ def set_execution_config(config: Any = None, **settings: Any) -> None:
     global _preview_rows
     if config is not None:
         raise _native.GarTypeError("give settings by name, as set_execution_config(default_morsel_size=...)")
-    engine = {}
+    engine: dict[str, Any] = {}
     preview = _preview_rows
     for name, value in settings.items():
         if value is None:

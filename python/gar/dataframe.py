@@ -402,11 +402,13 @@ class DataFrame:
         without one every call of sample chooses anew. with_replacement may give a row several times, in no fixed order;
         it counts the rows first, at once.
         """
-        return _reshaped().sample(self, fraction, size, with_replacement, seed)
+        made: DataFrame = _reshaped().sample(self, fraction, size, with_replacement, seed)
+        return made
 
     def shuffle(self, seed: int | None = None) -> DataFrame:
         """All rows in random order; a seed makes it the same every time."""
-        return _reshaped().shuffle(self, seed)
+        made: DataFrame = _reshaped().shuffle(self, seed)
+        return made
 
     def unpivot(
         self,
@@ -418,7 +420,8 @@ class DataFrame:
         """For each row and each of the values columns (by default all that are not ids) a row: ids, the column's name, its value.
 
         Values come out in a type that holds all of them."""
-        return _reshaped().unpivot(self, ids, values, variable_name, value_name)
+        made: DataFrame = _reshaped().unpivot(self, ids, values, variable_name, value_name)
+        return made
 
     melt = unpivot
 
@@ -432,7 +435,8 @@ class DataFrame:
     ) -> DataFrame:
         """One row for each group, and a column for each value of pivot_col: agg_fn ("sum", "mean", "min", ...) of value_col
         over the rows of both, null where there is none. Without names the values are asked for at once, which runs a query."""
-        return _reshaped().pivot(self, group_by, pivot_col, value_col, agg_fn, names)
+        made: DataFrame = _reshaped().pivot(self, group_by, pivot_col, value_col, agg_fn, names)
+        return made
 
     def transform(self, func: Callable[..., DataFrame], *args: Any, **kwargs: Any) -> DataFrame:
         """func(frame, ...), which must give a frame."""

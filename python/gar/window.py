@@ -154,7 +154,8 @@ class Window:
 
 def monotonically_increasing_id() -> Expression:
     """The number of each row from 0 (uint64), in the order of the rows."""
-    number = _native.call("row_number") - 1
+    number: Expression = _native.call("row_number")
+    number = number - lit(1)
     made: Expression = number.over(Window()).cast("uint64").alias("monotonically_increasing_id")
     return made
 

@@ -260,10 +260,9 @@ static bool windows_equal(const struct gar_window *a, const struct gar_window *b
     return a->partition_count == b->partition_count && a->order_count == b->order_count &&
            a->descending == b->descending && a->nulls_first == b->nulls_first &&
            a->frame == b->frame && a->start == b->start && a->end == b->end &&
-           a->exclusion == b->exclusion &&
-           a->start_rows == b->start_rows && a->end_rows == b->end_rows &&
-           a->has_start_value == b->has_start_value && a->has_end_value == b->has_end_value &&
-           a->min_periods == b->min_periods;
+           a->exclusion == b->exclusion && a->start_rows == b->start_rows &&
+           a->end_rows == b->end_rows && a->has_start_value == b->has_start_value &&
+           a->has_end_value == b->has_end_value && a->min_periods == b->min_periods;
 }
 
 static bool sets_equal(const struct gar_column *a, const struct gar_column *b)

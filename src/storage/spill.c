@@ -4,6 +4,7 @@
 #include "storage/spill.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
