@@ -49,6 +49,7 @@ def test_good_tree(tmp_path):
         ({"src/base/a.c": SPDX + LONG_FUNCTION}, "function"),
         ({"src/os/a.c": SPDX + "void gar_a(void)\n{\n    char *p = malloc(1);\n}\n"}, "malloc"),
         ({"src/base/a.c": SPDX + "void gar_a(void)\n{\n    pthread_self();\n}\n"}, "pthread"),
+        ({"python/_gar/a.c": SPDX + "void gar_a(void)\n{\n    pthread_mutex_lock(&a);\n}\n"}, "pthread"),
         ({"src/base/a.c": SPDX + "void gar_a(void)\n{\n    PyLong_FromLong(1);\n}\n"}, "Py*"),
         ({"src/base/a.c": SPDX + "int a; /* NOLINT */\n"}, "nolint"),
         ({"src/base/README.md": None}, "readme"),
