@@ -9,7 +9,8 @@
   python    ruff check
   types     mypy over the package and its stubs
   cppcheck  over src/, cli/ and python/
-  clang     clang-tidy 14 over every source but tests whose text, headers or settings changed since it last passed
+  clang     clang-tidy 14 over every source of the C build but tests whose text, headers or settings changed since it
+            last passed
 
 Usage: lint.py [--fix] [CHECK ...]      --fix rewrites formatting (format, python)
 """
