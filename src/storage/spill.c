@@ -184,7 +184,7 @@ static enum gar_status explain(const struct gar_spill_file *file, int64_t bytes,
     }
     char why[256];
     const int number = err->os_errno;
-    (void)snprintf(why, sizeof why, "%s", err->message);
+    (void)snprintf(why, sizeof why, "%.255s", err->message);
     const enum gar_status made = gar_error_set(
         err, GAR_ERR_IO,
         "spilling %lld bytes into '%s' failed (%lld bytes lie there): %s; make room there, name "
