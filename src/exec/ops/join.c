@@ -269,8 +269,9 @@ static enum gar_status collect_resident(struct gar_join *join, struct gar_error 
                 columns[c] = gar_column_ref(batch->columns[c]);
             }
             if (status >= 0) {
-                join->rows[join->rows_count++] =
+                join->rows[join->rows_count] =
                     (struct gar_join_rows){0, join->rows_count, batch->rows, columns};
+                join->rows_count++;
                 join->build_rows += batch->rows;
             } else {
                 gar_free(columns);
