@@ -4,9 +4,9 @@
  *   next    the next row group
  *   load    opens the file, so that an idle scan keeps none open, and reads the byte ranges of the needed column chunks,
  *           neighbours joined, into one buffer per range
- *   decode  max_rows rows at a time. Keys of joins are tested first, then the filter; rows that fail are never decoded in the other columns
- *           (pages without a row left are not even decompressed). Few rows left: dense columns. Many: whole columns
- *           with a selection.
+ *   decode  max_rows rows at a time. Keys of joins are tested first, then the filter; rows that fail are never decoded in
+ *           the other columns (pages without a row left are not even decompressed). Few rows left: dense columns. Many: whole
+ *           columns with a selection.
  *
  * The needed columns are those of the filter (first), then the other requested ones. Decompression contexts and the filter's
  * scratch are pooled in the scan, since a unit may be resumed by another worker. */
