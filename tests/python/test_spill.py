@@ -75,9 +75,11 @@ def test_nothing_may_be_spilled():
 
 
 def test_spill_space_is_bounded(tmp_path):
-    with gar.execution_config_ctx(
-        memory_limit=LIMIT, default_morsel_size=8192, spill_limit=1 << 20, spill_dir=str(tmp_path)
+    with (
+        gar.execution_config_ctx(
+            memory_limit=LIMIT, default_morsel_size=8192, spill_limit=1 << 20, spill_dir=str(tmp_path)
+        ),
+        pytest.raises(gar.exceptions.GarMemoryError, match="spill"),
     ):
-        with pytest.raises(gar.exceptions.GarMemoryError, match="spill"):
-            batches(wide_rows(13))
+        batches(wide_rows(13))
     assert os.listdir(tmp_path) == []
