@@ -69,9 +69,11 @@ def test_windows_larger_than_memory(partitions, tmp_path):
 
 
 def test_nothing_may_be_spilled():
-    with gar.execution_config_ctx(memory_limit=LIMIT, default_morsel_size=8192, spill_limit=-1):
-        with pytest.raises(gar.exceptions.GarMemoryError, match="memory"):
-            batches(wide_rows(13))
+    with (
+        gar.execution_config_ctx(memory_limit=LIMIT, default_morsel_size=8192, spill_limit=-1),
+        pytest.raises(gar.exceptions.GarMemoryError, match="memory"),
+    ):
+        batches(wide_rows(13))
 
 
 def test_spill_space_is_bounded(tmp_path):
