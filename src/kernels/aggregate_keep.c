@@ -2,7 +2,7 @@
 /* Aggregates that need rows themselves: percentile, mode, string_agg, first, last, arg_min, arg_max.
  *
  * A state keeps the columns it was given with a column of groups and, where order matters, one of places. Sealing joins
- * them and sorts the rows by group and by what the kind looks for. Of kinds that pick one row a group only candidates are
+ * them and sorts the rows by group and by what the kind looks for; percentiles are selected from the values of a group. Of kinds that pick one row a group only candidates are
  * kept: rows are cut to the best of each group whenever there are many more than groups.
  *
  * Memory: all rows that are not null (percentile, mode, string_agg), else a few rows a group. */
@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/stop.h"
 #include "kernels/aggregate_priv.h"
+#include "kernels/select.h"
 #include "kernels/sort_key.h"
 
 enum { CUT_ROWS_MIN = 1 << 16, CUT_FACTOR = 4 };
@@ -127,7 +128,7 @@ static int64_t list_keys(const struct keep_state *state, const struct sorted *so
     const bool is_last = kind == GAR_AGGREGATE_LAST;
     int64_t n = 0;
     keys[n++] = (struct gar_sort_column){sorted->parts[PART_GROUP], false, false};
-    if (kind == GAR_AGGREGATE_PERCENTILE || kind == GAR_AGGREGATE_MODE) {
+    if (kind == GAR_AGGREGATE_MODE) {
         keys[n++] = (struct gar_sort_column){sorted->parts[PART_ARGUMENT], false, false};
         return n;
     }
@@ -474,89 +475,121 @@ static void pick_mode(struct keep_state *state, const struct sorted *sorted)
     }
 }
 
-/* values[i] of the rows at places[i] (-1: none) of the arguments. */
-static enum gar_status load_values(const struct keep_state *state, const struct gar_column *column,
-                                   const int64_t *rows, int64_t count, double *values,
-                                   struct gar_error *err)
+/* Values of percentiles as keys (kernels/select.h), group by group: those of g lie from starts[g] to starts[g + 1]. */
+struct piles {
+    struct gar_buffer *keys;
+    struct gar_buffer *starts;
+};
+
+static uint64_t *keys_of(const struct piles *piles)
 {
-    struct gar_column *gathered = NULL;
-    struct gar_feed feed;
-    uint32_t *numbers = (uint32_t *)gar_malloc(count * (int64_t)sizeof *numbers);
-    if (numbers == NULL) {
-        return gar_error_nomem(err, count * 4);
-    }
-    const enum gar_status status =
-        gar_column_gather_i64(column, rows, count, state->head.memory, &gathered, err);
-    if (status >= 0) {
-        for (int64_t i = 0; i < count; i++) {
-            numbers[i] = (uint32_t)i;
-        }
-        gar_feed_init(&feed, gathered, numbers, count, GAR_FEED_F64);
+    return (uint64_t *)(void *)piles->keys->data;
+}
+
+static int64_t *starts_of(const struct piles *piles)
+{
+    return (int64_t *)(void *)piles->starts->data;
+}
+
+static const uint32_t *groups_of(const struct chunk *chunk)
+{
+    return (const uint32_t *)chunk->parts[PART_GROUP]->values;
+}
+
+/* Calls for each value of the chunks: counts those of each group at starts[g + 1], or puts them where starts[g] says. */
+static void visit_values(const struct keep_state *state, struct piles *piles, bool is_count)
+{
+    int64_t *starts = starts_of(piles);
+    for (int64_t c = 0; c < state->chunk_count; c++) {
+        const struct chunk *chunk = &state->chunks[c];
+        struct gar_feed feed;
+        gar_feed_init(&feed, chunk->parts[PART_ARGUMENT], groups_of(chunk), chunk->rows,
+                      GAR_FEED_F64);
         while (gar_feed_next(&feed)) {
+            const double *values = (const double *)feed.values;
             for (int64_t i = 0; i < feed.count; i++) {
-                values[feed.groups[i]] = ((const double *)feed.values)[i];
+                if (is_count) {
+                    starts[feed.groups[i] + 1]++;
+                } else {
+                    keys_of(piles)[starts[feed.groups[i]]++] = gar_float_key(values[i]);
+                }
             }
         }
     }
-    gar_column_unref(gathered);
-    gar_free(numbers);
-    return status;
 }
 
-/* Both values next to the place asked for, of each group. */
-static void place_percentiles(const struct keep_state *state, const struct sorted *sorted,
-                              int64_t *low, int64_t *high, double *weights)
+static enum gar_status pile_values(const struct keep_state *state, int64_t groups,
+                                   struct piles *piles, struct gar_error *err)
 {
-    const struct gar_sort_entry *entries = entries_of(sorted);
-    for (int64_t i = 0; i < sorted->rows;) {
-        const uint32_t group = group_at(sorted, i);
-        int64_t end = i + 1;
-        while (end < sorted->rows && group_at(sorted, end) == group) {
-            end++;
-        }
-        const double place = state->head.spec.fraction * (double)(end - i - 1);
-        const int64_t below = gar_min_i64((int64_t)floor(place), end - i - 1);
-        weights[group] = place - (double)below;
-        low[group] = entries[i + below].row;
-        high[group] = entries[i + gar_min_i64(below + 1, end - i - 1)].row;
-        i = end;
+    struct gar_memory *memory = state->head.memory;
+    const int64_t bytes = state->rows * (int64_t)sizeof(uint64_t);
+    GAR_TRY(gar_buffer_new(memory, bytes, &piles->keys, err));
+    GAR_TRY(gar_buffer_new_zeroed(memory, (groups + 1) * (int64_t)sizeof(int64_t), &piles->starts,
+                                  err));
+    int64_t *starts = starts_of(piles);
+    visit_values(state, piles, true);
+    for (int64_t g = 0; g < groups; g++) {
+        starts[g + 1] += starts[g];
     }
+    GAR_TRY(gar_stop_check(err));
+    visit_values(state, piles, false); /* each start is at the next one now */
+    memmove(starts + 1, starts, (size_t)groups * sizeof *starts);
+    starts[0] = 0;
+    return gar_stop_check(err);
 }
 
-static enum gar_status seal_percentile(struct keep_state *state, const struct sorted *sorted,
-                                       struct gar_error *err)
+/* Between the two values next to the place asked for. */
+static double percentile_of(uint64_t *keys, int64_t count, double fraction)
+{
+    const double place = fraction * (double)(count - 1);
+    const int64_t below = gar_min_i64((int64_t)floor(place), count - 1);
+    const double weight = place - (double)below;
+    gar_select_u64(keys, count, below);
+    const double low = gar_float_of_key(keys[below]);
+    if (!(weight > 0) || below + 1 >= count) {
+        return low;
+    }
+    uint64_t next = keys[below + 1];
+    for (int64_t i = below + 2; i < count; i++) {
+        next = keys[i] < next ? keys[i] : next;
+    }
+    const double high = gar_float_of_key(next);
+    return low != high ? low + (high - low) * weight : low;
+}
+
+static enum gar_status fill_percentiles(struct keep_state *state, struct piles *piles,
+                                        struct gar_error *err)
 {
     const int64_t groups = gar_max_i64(state->head.groups, 1);
-    int64_t *low = picked_of(state);
-    int64_t *high = (int64_t *)gar_malloc(groups * (int64_t)sizeof *high);
-    double *weights = (double *)gar_calloc(groups, (int64_t)sizeof *weights);
-    double *above = (double *)gar_calloc(groups, (int64_t)sizeof *above);
-    enum gar_status status = high != NULL && weights != NULL && above != NULL
-                                 ? GAR_OK
-                                 : gar_error_nomem(err, groups * 8);
-    if (status >= 0) {
-        memcpy(high, low, (size_t)groups * sizeof *high);
-        place_percentiles(state, sorted, low, high, weights);
-        status = load_values(state, sorted->parts[PART_ARGUMENT], high, groups, above, err);
-    }
     void *values = NULL;
-    if (status >= 0) {
-        status = new_words(state, GAR_FLOAT64, groups, &state->values, &values, err);
-    }
-    if (status >= 0) {
-        double *results = (double *)values;
-        memset(results, 0, (size_t)groups * sizeof *results);
-        status = load_values(state, sorted->parts[PART_ARGUMENT], low, groups, results, err);
-        for (int64_t g = 0; g < groups; g++) {
-            if (weights[g] > 0 && results[g] != above[g]) {
-                results[g] += (above[g] - results[g]) * weights[g];
-            }
-            low[g] = low[g] >= 0 ? g : -1;
+    GAR_TRY(pile_values(state, groups, piles, err));
+    GAR_TRY(new_words(state, GAR_FLOAT64, groups, &state->values, &values, err));
+    const int64_t *starts = starts_of(piles);
+    for (int64_t g = 0; g < groups; g++) {
+        const int64_t count = starts[g + 1] - starts[g];
+        ((double *)values)[g] = 0;
+        if (count > 0) {
+            ((double *)values)[g] =
+                percentile_of(keys_of(piles) + starts[g], count, state->head.spec.fraction);
+            picked_of(state)[g] = g;
+        }
+        if (g % 256 == 0) {
+            GAR_TRY(gar_stop_check(err));
         }
     }
-    gar_free(high);
-    gar_free(weights);
-    gar_free(above);
+    return GAR_OK;
+}
+
+static enum gar_status seal_percentile(struct keep_state *state, struct gar_error *err)
+{
+    struct piles piles = {NULL, NULL};
+    const enum gar_status status = fill_percentiles(state, &piles, err);
+    gar_buffer_unref(piles.keys);
+    gar_buffer_unref(piles.starts);
+    if (status >= 0) {
+        destroy_chunks(state);
+        state->is_sealed = true;
+    }
     return status;
 }
 
@@ -588,6 +621,9 @@ static enum gar_status keep_seal(struct gar_aggregate *head, struct gar_error *e
         state->is_sealed = true;
         return GAR_OK;
     }
+    if (kind_of(state) == GAR_AGGREGATE_PERCENTILE) {
+        return seal_percentile(state, err);
+    }
     enum gar_status status = sort_rows(state, &sorted, err);
     if (status < 0) {
         destroy_sorted(&sorted);
@@ -595,7 +631,6 @@ static enum gar_status keep_seal(struct gar_aggregate *head, struct gar_error *e
     }
     destroy_chunks(state);
     switch (kind_of(state)) {
-    case GAR_AGGREGATE_PERCENTILE: status = seal_percentile(state, &sorted, err); break;
     case GAR_AGGREGATE_STRING_AGG: status = seal_texts(state, &sorted, err); break;
     case GAR_AGGREGATE_MODE: pick_mode(state, &sorted); break;
     default: pick_first(state, &sorted); break;
