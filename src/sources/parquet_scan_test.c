@@ -401,10 +401,10 @@ static void test_files(void **state)
                     "0;1,text number 1;");
     reading.paths[1] = "d.parquet";
     check(&reading, "d.parquet: has no column 's', which the first file (a.parquet) has; give "
-                    "schema= to read it as nulls");
+                    "a schema to read it as nulls");
     reading.paths[1] = "c.parquet";
     check(&reading, "c.parquet: column 'n' is int32, but int64 in the first file (a.parquet); give "
-                    "schema= to read both as "
+                    "a schema to read both as "
                     "one type");
     /* A given schema: other types are cast, missing columns are null, strings may come as binary. */
     static const char *const names[] = {"s", "n", "more"};

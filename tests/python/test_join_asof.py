@@ -46,23 +46,24 @@ def distance(a, b):
 def partner(left, rights, strategy, tolerance, exact):
     """The position of the right row that belongs to a left one, or None. Rows are (time, group)."""
     time, group = left
-    best = None
+    below = above = None  # the nearest of each side; of equal ones the last below, the first above
     for i, (other, other_group) in enumerate(rights):
         if is_nothing(time) or is_nothing(other) or group is None or other_group != group:
             continue
-        if (other == time and not exact) or (tolerance is not None and distance(time, other) > tolerance):
+        if other == time and not exact:
             continue
-        if (strategy == "backward" and other > time) or (strategy == "forward" and other < time):
-            continue
-        if best is None:
-            best = i
-            continue
-        kept = rights[best][0]
-        if distance(time, other) < distance(time, kept) or (
-            distance(time, other) == distance(time, kept)
-            and (other < kept or (other == kept and other <= time and strategy != "forward"))
-        ):
-            best = i
+        if other <= time and (below is None or other >= rights[below][0]):
+            below = i
+        if other >= time and (above is None or other < rights[above][0]):
+            above = i
+    best = {"backward": below, "forward": above}.get(strategy)
+    if strategy == "nearest":
+        best = above if below is None else below
+        if below is not None and above is not None:
+            nearer = distance(time, rights[above][0]) < distance(time, rights[below][0])
+            best = above if nearer else below
+    if best is not None and tolerance is not None and distance(time, rights[best][0]) > tolerance:
+        return None
     return best
 
 
