@@ -275,11 +275,11 @@ static void test_other_columns(void **state)
                               .max_rows = 10};
     check(&reading, "'more.csv' has 3 columns where 'a.csv' has 2; files that are read together "
                     "need the same columns "
-                    "(allow_variable_columns=True fills missing ones with null)");
+                    "(with allow_variable_columns missing ones are filled with null)");
     reading.paths[1] = "other.csv";
     check(&reading, "'other.csv' has no column 'b', which 'a.csv' has; files that are read "
                     "together need the same columns "
-                    "(allow_variable_columns=True fills missing ones with null)");
+                    "(with allow_variable_columns missing ones are filled with null)");
     reading.options.allow_variable_columns = true;
     check(&reading, "a:int64 b:int64 | 1,2;1,null;");
     reading.paths[1] = "more.csv";
@@ -373,9 +373,9 @@ static void test_bad_files(void **state)
         .paths = {"a.csv"}, .options = default_options(), .column_count = -1, .max_rows = 10};
     check(&reading, "cannot read 'a.csv': No such file or directory");
     put_text("a.csv", "a,b\n1,2\n3\n");
-    check(&reading, "a.csv, line 3: 1 field where 2 are expected; allow_variable_columns=True "
-                    "fills short rows with null and "
-                    "drops extra fields");
+    check(&reading, "a.csv, line 3: 1 field where 2 are expected; with "
+                    "allow_variable_columns short rows are filled with null and "
+                    "extra fields dropped");
     put_text("a.csv", "a,b\n1,2\n\"3,4\n5,6\n");
     check(&reading, "a.csv: line 3: a quoted field is never closed");
     put_file("a.csv",

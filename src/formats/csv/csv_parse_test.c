@@ -164,9 +164,9 @@ static void test_records(void **state)
     (void)state;
     check("int64;int64", "1,2\n\n3,4\n\r\n5,6", "1,2;3,4;5,6;");
     check("int64;int64;int64", "1,2,3\n1,2\n",
-          "error: f.csv, line 2: 2 fields where 3 are expected; allow_variable_columns=True fills "
-          "short rows with "
-          "null and drops extra fields");
+          "error: f.csv, line 2: 2 fields where 3 are expected; with allow_variable_columns "
+          "short rows are filled with "
+          "null and extra fields dropped");
     struct gar_csv_format format = gar_csv_format_default();
     format.allow_variable_columns = true;
     static const char ragged[] = "1,2,3\n1,2\n1,2,3,4\n1\n\"5\",\"6\",\"7\",\"8,9\",10,11\n";
