@@ -152,7 +152,7 @@ static PyObject *get_settings(PyObject *module, PyObject *unused)
     gar_settings_init(&s);
     gar_session_settings(session, &s);
     return Py_BuildValue(
-        "{s:L,s:L,s:i,s:i,s:O,s:O,s:i,s:i,s:O,s:i,s:L,s:L,s:L,s:s,s:O}", "morsel_rows",
+        "{s:L,s:L,s:i,s:i,s:O,s:O,s:i,s:i,s:O,s:i,s:L,s:L,s:L,s:s,s:O,s:s}", "morsel_rows",
         (long long)s.morsel_rows, "memory_limit_bytes", (long long)s.memory_limit_bytes,
         "num_threads", (int)s.num_threads, "io_threads", (int)s.io_threads, "maintain_order",
         s.maintain_order ? Py_True : Py_False, "enable_inline",
@@ -160,7 +160,8 @@ static PyObject *get_settings(PyObject *module, PyObject *unused)
         (int)s.io_nice, "compute_batch", s.compute_batch ? Py_True : Py_False, "progress",
         (int)s.progress, "watchdog_ms", (long long)s.watchdog_ms, "memory_keep_bytes",
         (long long)s.memory_keep_bytes, "spill_limit_bytes", (long long)s.spill_limit_bytes,
-        "spill_dir", s.spill_dir, "spill_always", s.spill_always ? Py_True : Py_False);
+        "spill_dir", s.spill_dir, "spill_always", s.spill_always ? Py_True : Py_False,
+        "disabled_rules", s.disabled_rules);
 }
 
 static bool take_int(PyObject *dict, const char *name, int64_t *out)
@@ -242,6 +243,7 @@ static PyObject *configure(PyObject *module, PyObject *args)
         !take_spill_limit(dict, &s.spill_limit_bytes) ||
         !take_text(dict, "spill_dir", s.spill_dir, sizeof s.spill_dir) ||
         !take_bool(dict, "spill_always", &s.spill_always) ||
+        !take_text(dict, "disabled_rules", s.disabled_rules, sizeof s.disabled_rules) ||
         !take_int32(dict, "num_threads", &s.num_threads) ||
         !take_int32(dict, "io_threads", &s.io_threads) ||
         !take_int32(dict, "compute_nice", &s.compute_nice) ||

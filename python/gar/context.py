@@ -35,6 +35,7 @@ _ENGINE_SETTINGS = {
     "spill_limit": "spill_limit_bytes",
     "spill_limit_bytes": "spill_limit_bytes",
     "spill_always": "spill_always",
+    "disabled_rules": "disabled_rules",
     "num_threads": "num_threads",
     "io_threads": "io_threads",
     "enable_inline": "enable_inline",
@@ -110,7 +111,8 @@ def set_execution_config(config: Any = None, **settings: Any) -> None:
     watchdog_seconds: how long a query may stand still before the log says what it waits for (0: for ever;
     default 30). memory_limit: bytes, or text as "2GB", that all queries together may use; a query that needs more puts
     rows into files without names in the folder spill_dir (default: the temporary folder), at most spill_limit
-    bytes there (0: most of what is free, -1: none). memory_keep_bytes, num_threads, io_threads, enable_inline: see
+    bytes there (0: most of what is free, -1: none). disabled_rules: names of optimizer rules that are left out. memory_keep_bytes,
+    num_threads, io_threads, enable_inline: see
     gar_settings in gar.h. Other names of Daft's settings are accepted; they steer parts that this engine
     does not have and change no result.
     """
@@ -128,6 +130,9 @@ def set_execution_config(config: Any = None, **settings: Any) -> None:
             engine["watchdog_ms"] = _watchdog_ms(value)
         elif name == "spill_dir":
             engine["spill_dir"] = _checks.path(name, value) if value != "" else ""
+        elif name == "disabled_rules":
+            names = [value] if isinstance(value, str) else _checks.items(name, value)
+            engine[name] = ",".join(_checks.text("the name of a rule", rule) for rule in names)
         elif name in _SIZES:
             engine[_ENGINE_SETTINGS[name]] = _native.byte_size(name, value)
         elif name in _ENGINE_SETTINGS:

@@ -588,7 +588,11 @@ enum gar_status gar_frame_explain(const struct gar_frame *frame, enum gar_plan_s
     }
     struct gar_plan *optimized = NULL;
     struct gar_strbuf fired = {0};
-    enum gar_status status = gar_optimize(frame->plan, NULL, &fired, &optimized, err);
+    struct gar_settings settings;
+    gar_settings_init(&settings);
+    gar_session_settings(frame->session, &settings);
+    enum gar_status status =
+        gar_optimize(frame->plan, settings.disabled_rules, &fired, &optimized, err);
     if (status == GAR_OK && stage == GAR_STAGE_OPTIMIZED) {
         gar_plan_print(optimized, &text);
         if (fired.size > 0) {

@@ -130,7 +130,7 @@ static enum gar_status start_query(struct gar_result *result, const struct gar_p
     GAR_TRY(gar_profile_new(result->account, &result->profile, err));
     gar_progress_line_init(&result->line, result->profile, settings.progress, run->show_progress,
                            run->context);
-    GAR_TRY(gar_optimize(plan, NULL, NULL, &optimized, err));
+    GAR_TRY(gar_optimize(plan, settings.disabled_rules, NULL, &optimized, err));
     struct gar_spill_space *spill = gar_session_spill_space(result->session);
     const struct gar_exec_options options = {
         .runtime = result->runtime,

@@ -9,6 +9,7 @@
 #include "base/number_text.h"
 #include "engine/session_priv.h"
 #include "engine/zone_loader_priv.h"
+#include "optimize/optimize.h"
 #include "os/fork.h"
 #include "os/mutex.h"
 #include "runtime/trace.h"
@@ -190,19 +191,29 @@ static void process_from_environment(void)
     process_status = log_and_trace(&process_error);
 }
 
+/* A text of the environment into a field of the settings. */
+static enum gar_status env_text(const char *name, char *out, size_t out_bytes,
+                                struct gar_error *err)
+{
+    const char *text = getenv(name);
+    if (text != NULL && strlen(text) >= out_bytes) {
+        return gar_error_set(err, GAR_ERR_VALUE, "environment variable %s is longer than %zu bytes",
+                             name, out_bytes - 1);
+    }
+    if (text != NULL) {
+        memcpy(out, text, strlen(text) + 1);
+    }
+    return GAR_OK;
+}
+
 static enum gar_status env_spill(struct gar_settings *settings, struct gar_error *err)
 {
-    const char *folder = getenv("GAR_SPILL_DIR");
     const char *force = getenv("GAR_SPILL");
     GAR_TRY(env_number("GAR_SPILL_LIMIT", settings->spill_limit_bytes, &settings->spill_limit_bytes,
                        err));
-    if (folder != NULL && strlen(folder) >= sizeof settings->spill_dir) {
-        return gar_error_set(err, GAR_ERR_VALUE, "GAR_SPILL_DIR is longer than %zu bytes",
-                             sizeof settings->spill_dir - 1);
-    }
-    if (folder != NULL) {
-        memcpy(settings->spill_dir, folder, strlen(folder) + 1);
-    }
+    GAR_TRY(env_text("GAR_SPILL_DIR", settings->spill_dir, sizeof settings->spill_dir, err));
+    GAR_TRY(env_text("GAR_DISABLE_RULES", settings->disabled_rules, sizeof settings->disabled_rules,
+                     err));
     if (force != NULL && force[0] != '\0' && strcmp(force, "force") != 0) {
         return gar_error_set(err, GAR_ERR_VALUE,
                              "environment variable GAR_SPILL is force or not set, got '%s'", force);
@@ -272,6 +283,10 @@ static enum gar_status check_settings(const struct gar_settings *settings, struc
     if (memchr(settings->spill_dir, '\0', sizeof settings->spill_dir) == NULL) {
         return gar_error_set(err, GAR_ERR_VALUE, "the name of the spill folder is not ended");
     }
+    if (memchr(settings->disabled_rules, '\0', sizeof settings->disabled_rules) == NULL) {
+        return gar_error_set(err, GAR_ERR_VALUE, "the list of disabled rules is not ended");
+    }
+    GAR_TRY(gar_optimize_check_names(settings->disabled_rules, err));
     const int32_t threads[2] = {settings->num_threads, settings->io_threads};
     for (int32_t i = 0; i < 2; i++) {
         if (threads[i] < 0 || threads[i] > GAR_RUNTIME_THREADS_MAX) {

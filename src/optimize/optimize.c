@@ -30,14 +30,60 @@ const char *gar_optimize_rule_name(int64_t i)
     return rules[i].name;
 }
 
-static bool is_disabled(const char *name, const char *const *disabled)
+/* The next word of a list at *names, which moves behind it; its bytes, 0: there is none. */
+static int64_t next_name(const char **names, const char **out)
 {
-    for (; disabled != NULL && *disabled != NULL; disabled++) {
-        if (strcmp(*disabled, name) == 0) {
+    *out = *names + strspn(*names, ", ");
+    const int64_t bytes = (int64_t)strcspn(*out, ", ");
+    *names = *out + bytes;
+    return bytes;
+}
+
+static bool is_name(const char *name, const char *word, int64_t bytes)
+{
+    return (int64_t)strlen(name) == bytes && memcmp(name, word, (size_t)bytes) == 0;
+}
+
+static bool is_disabled(const char *name, const char *disabled)
+{
+    const char *word = NULL;
+    int64_t bytes = disabled != NULL ? next_name(&disabled, &word) : 0;
+    for (; bytes > 0; bytes = next_name(&disabled, &word)) {
+        if (is_name(name, word, bytes)) {
             return true;
         }
     }
     return false;
+}
+
+static enum gar_status refuse_name(const char *word, int64_t bytes, struct gar_error *err)
+{
+    struct gar_strbuf known = {0};
+    char quoted[64];
+    for (int64_t i = 0; i < GAR_COUNT_OF(rules); i++) {
+        gar_strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", rules[i].name);
+    }
+    const enum gar_status status = gar_error_set(
+        err, GAR_ERR_VALUE, "the optimizer has no rule %s; its rules are %s",
+        gar_error_quote(word, bytes, quoted, (int64_t)sizeof quoted), gar_strbuf_text(&known));
+    gar_strbuf_destroy(&known);
+    return status;
+}
+
+enum gar_status gar_optimize_check_names(const char *names, struct gar_error *err)
+{
+    const char *word = NULL;
+    int64_t bytes = names != NULL ? next_name(&names, &word) : 0;
+    for (; bytes > 0; bytes = next_name(&names, &word)) {
+        bool is_known = false;
+        for (int64_t i = 0; i < GAR_COUNT_OF(rules) && !is_known; i++) {
+            is_known = is_name(rules[i].name, word, bytes);
+        }
+        if (!is_known) {
+            return refuse_name(word, bytes, err);
+        }
+    }
+    return GAR_OK;
 }
 
 /* Applies one rule to *plan (replaced). */
@@ -63,7 +109,7 @@ static enum gar_status apply_rule(int64_t rule, struct gar_plan **plan, bool *fi
     return GAR_OK;
 }
 
-enum gar_status gar_optimize(const struct gar_plan *plan, const char *const *disabled,
+enum gar_status gar_optimize(const struct gar_plan *plan, const char *disabled,
                              struct gar_strbuf *fired, struct gar_plan **out, struct gar_error *err)
 {
     bool has_fired[GAR_COUNT_OF(rules)] = {false};
