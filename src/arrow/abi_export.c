@@ -121,6 +121,11 @@ enum gar_status gar_column_export(const struct gar_column *column, enum gar_text
                                   struct gar_memory *memory, struct ArrowArray *out,
                                   struct gar_error *err)
 {
+    if (gar_type_is_nested(column->type)) {
+        char text[96];
+        return gar_error_set(err, GAR_ERR_UNSUPPORTED, "%s columns cannot be exported",
+                             gar_type_text(column->type, text, (int64_t)sizeof text));
+    }
     struct gar_column *flat = NULL;
     GAR_TRY(gar_column_flatten(column, memory, &flat, err));
     const int64_t count = buffer_count(flat, layout);

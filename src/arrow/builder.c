@@ -247,6 +247,14 @@ enum gar_status gar_builder_append_value(struct gar_builder *builder, const stru
     case GAR_TIME:
     case GAR_TIMESTAMP:
     case GAR_DURATION: return append_i64(builder, value->i64, err);
+    case GAR_LIST:
+    case GAR_FIXED_LIST:
+    case GAR_STRUCT:
+    case GAR_MAP: {
+        char text[96];
+        return gar_error_set(err, GAR_ERR_UNSUPPORTED, "%s columns cannot be built value by value",
+                             gar_type_text(builder->type, text, (int64_t)sizeof text));
+    }
     case GAR_NULL:
     case GAR_TYPE_ID_COUNT: break;
     }

@@ -142,7 +142,45 @@ void gar_column_unref(struct gar_column *column)
     gar_buffer_unref(column->values_owner);
     unref_data(column);
     gar_column_unref(column->dictionary); /* one level: dictionaries are FLAT */
+    for (int32_t i = 0; i < column->child_count; i++) {
+        gar_column_unref(column->children[i]); /* as deep as the type, GAR_NEST_DEPTH_MAX */
+    }
+    gar_free(column->children);
     gar_free(column);
+}
+
+enum gar_status column_alloc_children(struct gar_column *to, struct gar_error *err)
+{
+    if (to->type.nest == NULL || to->type.nest->count == 0) {
+        return GAR_OK;
+    }
+    const int64_t count = to->type.nest->count;
+    to->children = gar_calloc(count, (int64_t)sizeof(struct gar_column *));
+    if (to->children == NULL) {
+        return gar_error_nomem(err, count * (int64_t)sizeof(struct gar_column *));
+    }
+    to->child_count = (int32_t)count;
+    return GAR_OK;
+}
+
+enum gar_status column_share_children(struct gar_column *to, const struct gar_column *from,
+                                      struct gar_error *err)
+{
+    GAR_TRY(column_alloc_children(to, err));
+    for (int32_t i = 0; i < to->child_count; i++) {
+        to->children[i] = gar_column_ref(from->children[i]);
+    }
+    return GAR_OK;
+}
+
+/* Rows of each child of a FLAT nested column whose entries, if any, take none; -1 if impossible. */
+static int64_t child_length(struct gar_type type, int64_t length)
+{
+    if (type.id == GAR_FIXED_LIST) {
+        int64_t items = 0;
+        return __builtin_mul_overflow(length, (int64_t)type.nest->width, &items) ? -1 : items;
+    }
+    return type.id == GAR_STRUCT ? length : 0;
 }
 
 /* Bytes of the values buffer of a FLAT column, or -1 if the length is impossible. */
@@ -166,7 +204,8 @@ static enum gar_status add_values(struct gar_column *column, struct gar_memory *
     if (column->type.id == GAR_NULL) {
         return GAR_OK;
     }
-    if (column->type.id == GAR_BOOL || gar_type_is_text(column->type)) {
+    if (column->type.id == GAR_BOOL || gar_type_is_text(column->type) ||
+        gar_type_is_nested(column->type)) {
         GAR_TRY(gar_buffer_new_zeroed(memory, bytes, &column->values_owner, err));
     } else {
         GAR_TRY(gar_buffer_new(memory, bytes, &column->values_owner, err));
@@ -178,6 +217,12 @@ static enum gar_status add_values(struct gar_column *column, struct gar_memory *
         memset(column->validity_owner->data, 0xff, (size_t)column->validity_owner->size);
         column->validity = column->validity_owner->data;
         column->null_count = -1;
+    }
+    GAR_TRY(column_alloc_children(column, err));
+    for (int32_t i = 0; i < column->child_count; i++) {
+        GAR_TRY(gar_column_new(memory, column->type.nest->fields[i].type,
+                               child_length(column->type, column->length), with_validity,
+                               &column->children[i], err));
     }
     return GAR_OK;
 }
@@ -221,6 +266,16 @@ static enum gar_status check_parts(const struct gar_column_parts *parts, struct 
     if (fits && parts->validity != NULL) {
         fits = parts->length <= parts->validity->size * 8 - parts->validity_offset;
     }
+    const struct gar_nest *nest = parts->type.nest;
+    fits = fits && parts->child_count == (nest != NULL ? nest->count : 0) &&
+           (nest == NULL || skip == 0 || gar_type_width(parts->type) > 0);
+    for (int32_t i = 0; fits && i < parts->child_count; i++) {
+        const struct gar_column *child = parts->children[i];
+        const int64_t want = child_length(parts->type, parts->length);
+        fits = child->encoding == GAR_FLAT && gar_type_equal(child->type, nest->fields[i].type) &&
+               (gar_type_width(parts->type) > 0 ? child->length == parts->children[0]->length
+                                                : child->length == want);
+    }
     if (!fits) {
         char text[64];
         return gar_error_set(
@@ -238,10 +293,14 @@ enum gar_status gar_column_from_parts(const struct gar_column_parts *parts, stru
     if (column == NULL) {
         return GAR_ERR_NOMEM;
     }
+    if (column_alloc_children(column, err) < 0) {
+        gar_column_unref(column);
+        return GAR_ERR_NOMEM;
+    }
     if (parts->data_count > 0) {
         struct data_set *set = new_data_set(gar_next_pow2(parts->data_count), err);
         if (set == NULL) {
-            gar_column_unref(column);
+            gar_column_unref(column); /* its children are still NULL */
             return GAR_ERR_NOMEM;
         }
         for (int32_t i = 0; i < parts->data_count; i++) {
@@ -249,6 +308,9 @@ enum gar_status gar_column_from_parts(const struct gar_column_parts *parts, stru
             pointers_of(set)[i] = parts->data[i]->data;
         }
         use_data_set(column, set, parts->data_count);
+    }
+    for (int32_t i = 0; i < column->child_count; i++) {
+        column->children[i] = parts->children[i];
     }
     column->values_owner = parts->values;
     if (parts->type.id == GAR_BOOL) {
@@ -316,17 +378,26 @@ enum gar_status gar_column_new_constant(struct gar_column *value, int64_t length
     return GAR_OK;
 }
 
+/* Every row of a column of gar_column_new with validity, and of its children, becomes null. */
+static void make_null(struct gar_column *column)
+{
+    if (column->validity != NULL) {
+        memset(gar_column_values_mut(column), 0, (size_t)column->values_owner->size);
+        memset(gar_column_validity_mut(column), 0, (size_t)column->validity_owner->size);
+    }
+    column->null_count = column->length;
+    for (int32_t i = 0; i < column->child_count; i++) {
+        make_null(column->children[i]);
+    }
+}
+
 /* One null, FLAT. */
 static enum gar_status new_one_null(struct gar_memory *memory, struct gar_type type,
                                     struct gar_column **out, struct gar_error *err)
 {
     struct gar_column *value = NULL;
     GAR_TRY(gar_column_new(memory, type, 1, true, &value, err));
-    if (value->validity != NULL) {
-        memset(gar_column_values_mut(value), 0, (size_t)value->values_owner->size);
-        gar_bit_clear(gar_column_validity_mut(value), 0);
-    }
-    value->null_count = 1;
+    make_null(value);
     *out = value;
     return GAR_OK;
 }
@@ -360,6 +431,25 @@ void column_share_validity(struct gar_column *to, const struct gar_column *from)
     to->null_count = from->null_count;
 }
 
+/* Lists and maps share their children whole; fixed lists and structs slice them. */
+static enum gar_status slice_children(struct gar_column *to, const struct gar_column *from,
+                                      int64_t offset, int64_t length, struct gar_error *err)
+{
+    if (from->child_count == 0) {
+        return GAR_OK;
+    }
+    if (gar_type_width(from->type) > 0) {
+        return column_share_children(to, from, err);
+    }
+    const int64_t scale = from->type.id == GAR_FIXED_LIST ? from->type.nest->width : 1;
+    GAR_TRY(column_alloc_children(to, err));
+    for (int32_t i = 0; i < to->child_count; i++) {
+        GAR_TRY(gar_column_slice(from->children[i], offset * scale, length * scale,
+                                 &to->children[i], err));
+    }
+    return GAR_OK;
+}
+
 /* The slice as a column of its own, also when it is the whole column. */
 static enum gar_status new_slice(const struct gar_column *column, int64_t offset, int64_t length,
                                  struct gar_column **out, struct gar_error *err)
@@ -367,6 +457,11 @@ static enum gar_status new_slice(const struct gar_column *column, int64_t offset
     struct gar_column *slice = column_alloc(column->type, column->encoding, length, err);
     if (slice == NULL) {
         return GAR_ERR_NOMEM;
+    }
+    const enum gar_status status = slice_children(slice, column, offset, length, err);
+    if (status < 0) {
+        gar_column_unref(slice);
+        return status;
     }
     slice->dictionary = gar_column_ref(column->dictionary);
     slice->dictionary_id = column->dictionary_id;
@@ -474,6 +569,9 @@ int64_t gar_column_bytes(const struct gar_column *column)
     bytes += column->validity_owner != NULL ? column->validity_owner->size : 0;
     for (int32_t i = 0; i < column->data_count; i++) {
         bytes += column->data[i]->size;
+    }
+    for (int32_t i = 0; i < column->child_count; i++) {
+        bytes += gar_column_bytes(column->children[i]);
     }
     return bytes + (column->dictionary != NULL ? gar_column_bytes(column->dictionary) : 0);
 }

@@ -37,6 +37,14 @@ struct gar_string_view {
 };
 _Static_assert(sizeof(struct gar_string_view) == 16, "Arrow view layout");
 
+/* Row of a list or map: items [offset, offset + length) of its children; {0, 0} under nulls. Entries may be in any order,
+ * overlap and leave gaps. */
+struct gar_list_entry {
+    int64_t offset;
+    int64_t length;
+};
+_Static_assert(sizeof(struct gar_list_entry) == 16, "moves like a view");
+
 struct gar_column {
     int64_t refs; /* atomic */
     struct gar_type type;
@@ -54,6 +62,10 @@ struct gar_column {
     const uint8_t **data_pointers; /* data[i]->data, for kernels; same allocation as data */
     int32_t data_count;
     struct gar_column *dictionary; /* DICTIONARY and CONSTANT: owned reference */
+    /* FLAT nested types: FLAT columns, owned references. LIST one and MAP two (keys, without nulls, and values), which
+     * entries point into; FIXED_LIST one of length * width rows; STRUCT one per field of length rows. */
+    struct gar_column **children;
+    int32_t child_count;
     uint64_t
         dictionary_id; /* DICTIONARY: equal ids mean equal dictionaries; from gar_dictionary_next_id */
 };
@@ -63,7 +75,8 @@ void gar_column_unref(struct gar_column *column);
 uint64_t gar_dictionary_next_id(void);
 
 /* A FLAT column of `length` rows with writable, uninitialised values (views and bitmaps zeroed) and, if with_validity, an
- * all-valid bitmap. Fill through gar_column_values_mut and gar_column_validity_mut before sharing; then set null_count.
+ * all-valid bitmap. Children of nested types are made alike, those of lists and maps empty.
+ * Fill through gar_column_values_mut and gar_column_validity_mut before sharing; then set null_count.
  * Errors: GAR_ERR_NOMEM. Owns: caller unrefs. */
 GAR_MUST_USE enum gar_status gar_column_new(struct gar_memory *memory, struct gar_type type,
                                             int64_t length, bool with_validity,
@@ -87,6 +100,9 @@ struct gar_column_parts {
     int64_t values_offset; /* bool: bits; else rows */
     struct gar_buffer **data;
     int32_t data_count;
+    struct gar_column *
+        *children; /* nested: FLAT, as many as the nest has fields; the array stays the caller's */
+    int32_t child_count;
 };
 GAR_MUST_USE enum gar_status gar_column_from_parts(const struct gar_column_parts *parts,
                                                    struct gar_column **out, struct gar_error *err);

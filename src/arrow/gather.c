@@ -196,6 +196,9 @@ enum gar_status gar_column_gather(const struct gar_column *column, const uint32_
                                   int64_t count, struct gar_memory *memory, struct gar_column **out,
                                   struct gar_error *err)
 {
+    if (gar_type_is_nested(column->type) && column->encoding == GAR_FLAT) {
+        return nested_gather(column, rows, count, memory, out, err);
+    }
     struct gar_column *to = NULL;
     const bool has_nulls =
         column->encoding != GAR_CONSTANT && column->validity != NULL && column->null_count != 0;
@@ -248,6 +251,9 @@ enum gar_status gar_column_gather_i64(const struct gar_column *column, const int
     if (column->encoding == GAR_DICTIONARY && column->dictionary->length == 0) {
         return gar_column_new_null(memory, column->type, count, out,
                                    err); /* no code would be valid */
+    }
+    if (gar_type_is_nested(column->type) && column->encoding == GAR_FLAT) {
+        return nested_gather_i64(column, rows, count, memory, out, err);
     }
     struct gar_column *to = NULL;
     GAR_TRY(prepare(column, count, true, memory, &to, err));
@@ -357,6 +363,9 @@ enum gar_status gar_column_flatten(const struct gar_column *column, struct gar_m
     if (column->encoding == GAR_FLAT) {
         *out = gar_column_ref(column);
         return GAR_OK;
+    }
+    if (gar_type_is_nested(column->type)) {
+        return nested_flatten(column, memory, out, err);
     }
     struct gar_column *to = column_alloc(column->type, GAR_FLAT, column->length, err);
     if (to == NULL) {
@@ -498,6 +507,9 @@ enum gar_status gar_column_concat(struct gar_column *const *columns, int64_t cou
         one_dictionary &=
             c->encoding == GAR_DICTIONARY && c->dictionary_id == columns[0]->dictionary_id;
     }
+    if (gar_type_is_nested(type) && !one_dictionary) {
+        return nested_concat(columns, count, type, memory, out, err);
+    }
     struct gar_column *to =
         column_alloc(type, one_dictionary ? GAR_DICTIONARY : GAR_FLAT, rows, err);
     if (to == NULL) {
@@ -567,6 +579,9 @@ enum gar_status gar_column_compact(const struct gar_column *column, bool force,
                                    struct gar_memory *memory, struct gar_column **out,
                                    struct gar_error *err)
 {
+    if (gar_type_is_nested(column->type) && column->encoding == GAR_FLAT) {
+        return nested_compact(column, force, memory, out, err);
+    }
     if (!gar_type_is_text(column->type) || column->encoding != GAR_FLAT ||
         column->data_count == 0) {
         *out = gar_column_ref(column);

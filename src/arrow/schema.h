@@ -21,7 +21,8 @@ struct gar_schema {
 };
 
 /* Copies names and metadata. Duplicate names are an error naming them unless allow_duplicates (files may have
- * them; gar_schema_find then gives the first). Errors: GAR_ERR_VALUE, GAR_ERR_NOMEM. Owns: caller unrefs *out. */
+ * them; gar_schema_find then gives the first). Errors: GAR_ERR_VALUE, GAR_ERR_NOMEM,
+ * GAR_ERR_UNSUPPORTED for nested types. Owns: caller unrefs *out. */
 GAR_MUST_USE enum gar_status gar_schema_new(const struct gar_field *fields, int64_t count,
                                             bool allow_duplicates, struct gar_schema **out,
                                             struct gar_error *err);

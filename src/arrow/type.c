@@ -17,6 +17,7 @@ enum trait {
     IS_TEMPORAL = 16,
     IS_TEXT = 32,
     HAS_UNIT = 64,
+    IS_NESTED = 128,
 };
 
 struct type_row {
@@ -45,6 +46,10 @@ static const struct type_row type_rows[GAR_TYPE_ID_COUNT] = {
     [GAR_TIME] = {"time", 8, IS_TEMPORAL | HAS_UNIT},
     [GAR_TIMESTAMP] = {"timestamp", 8, IS_TEMPORAL | HAS_UNIT},
     [GAR_DURATION] = {"duration", 8, IS_TEMPORAL | HAS_UNIT},
+    [GAR_LIST] = {"list", 16, IS_NESTED},
+    [GAR_FIXED_LIST] = {"fixed_list", 0, IS_NESTED},
+    [GAR_STRUCT] = {"struct", 0, IS_NESTED},
+    [GAR_MAP] = {"map", 16, IS_NESTED},
 };
 
 static const char *const unit_names[] = {"s", "ms", "us", "ns"};
@@ -94,6 +99,11 @@ bool gar_type_is_text(struct gar_type type)
     return (traits_of(type) & IS_TEXT) != 0;
 }
 
+bool gar_type_is_nested(struct gar_type type)
+{
+    return (traits_of(type) & IS_NESTED) != 0;
+}
+
 int32_t gar_unit_digits(enum gar_time_unit unit)
 {
     return 3 * (int32_t)unit;
@@ -103,6 +113,10 @@ enum gar_status gar_type_check(struct gar_type type, struct gar_error *err)
 {
     if (type.id >= GAR_TYPE_ID_COUNT) {
         return gar_error_set(err, GAR_ERR_TYPE, "unknown type number %d", (int)type.id);
+    }
+    if (gar_type_is_nested(type) != (type.nest != NULL)) {
+        return gar_error_set(err, GAR_ERR_TYPE, "%s with fields that do not fit it",
+                             type_rows[type.id].name);
     }
     if (type.id == GAR_DECIMAL128) {
         if (type.precision < 1 || type.precision > GAR_DECIMAL_PRECISION_MAX) {
@@ -127,6 +141,24 @@ enum gar_status gar_type_check(struct gar_type type, struct gar_error *err)
 
 /* ---- text ---- */
 
+/* "[int64]", "[float32, 4]", "[a: int64, b: string]". */
+static void print_nest(struct gar_type type, struct gar_strbuf *out)
+{
+    gar_strbuf_append(out, "[");
+    for (int32_t i = 0; i < type.nest->count; i++) {
+        const struct gar_nest_field *field = &type.nest->fields[i];
+        gar_strbuf_append(out, i > 0 ? ", " : "");
+        if (type.id == GAR_STRUCT) {
+            gar_strbuf_printf(out, "%s: ", field->name);
+        }
+        gar_type_print(field->type, out);
+    }
+    if (type.id == GAR_FIXED_LIST) {
+        gar_strbuf_printf(out, ", %d", type.nest->width);
+    }
+    gar_strbuf_append(out, "]");
+}
+
 void gar_type_print(struct gar_type type, struct gar_strbuf *out)
 {
     if (type.id >= GAR_TYPE_ID_COUNT) {
@@ -142,6 +174,8 @@ void gar_type_print(struct gar_type type, struct gar_strbuf *out)
             gar_strbuf_printf(out, ", %s", type.zone);
         }
         gar_strbuf_append(out, "]");
+    } else if (type.nest != NULL) {
+        print_nest(type, out);
     }
 }
 

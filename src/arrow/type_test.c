@@ -138,6 +138,67 @@ static void values_print(void **state)
                      GAR_ERR_VALUE);
 }
 
+static struct gar_type list_of(struct gar_type item)
+{
+    const struct gar_nest_field field = {"element", item, false};
+    return gar_type_nested(GAR_LIST, gar_nest_intern(GAR_LIST, &field, 1, 0, NULL));
+}
+
+static void assert_nest_text(struct gar_type type, const char *want)
+{
+    char text[256];
+    assert_int_equal(gar_type_check(type, NULL), GAR_OK);
+    assert_string_equal(gar_type_text(type, text, (int64_t)sizeof text), want);
+}
+
+static void nests_are_interned(void **state)
+{
+    (void)state;
+    const struct gar_type i64 = gar_type_of(GAR_INT64);
+    const struct gar_nest_field pair[2] = {{"a", i64, false}, {"b", list_of(i64), true}};
+    const struct gar_nest_field other[2] = {{"a", i64, true}, {"c", list_of(i64), true}};
+    const struct gar_nest *nest = gar_nest_intern(GAR_STRUCT, pair, 2, 0, NULL);
+    assert_non_null(nest);
+    assert_ptr_equal(nest, gar_nest_intern(GAR_STRUCT, pair, 2, 0, NULL));
+    assert_true(nest->fields[0].nullable);
+    assert_int_equal(nest->depth, 2);
+    assert_ptr_not_equal(nest, gar_nest_intern(GAR_STRUCT, other, 2, 0, NULL));
+    assert_nest_text(gar_type_nested(GAR_STRUCT, nest), "struct[a: int64, b: list[int64]]");
+    assert_nest_text(gar_type_nested(GAR_MAP, gar_nest_intern(GAR_MAP, pair, 2, 0, NULL)),
+                     "map[int64, list[int64]]");
+    assert_nest_text(
+        gar_type_nested(GAR_FIXED_LIST, gar_nest_intern(GAR_FIXED_LIST, pair, 1, 4, NULL)),
+        "fixed_list[int64, 4]");
+    assert_nest_text(gar_type_nested(GAR_STRUCT, gar_nest_intern(GAR_STRUCT, NULL, 0, 0, NULL)),
+                     "struct[]");
+    assert_true(gar_type_equal(list_of(i64), list_of(i64)));
+    assert_false(gar_type_equal(list_of(i64), list_of(gar_type_of(GAR_INT32))));
+}
+
+static void unfit_nests_are_refused(void **state)
+{
+    (void)state;
+    const struct gar_type i64 = gar_type_of(GAR_INT64);
+    const struct gar_nest_field twice[2] = {{"a", i64, true}, {"a", i64, true}};
+    const struct gar_nest_field nameless = {NULL, i64, true};
+    const struct gar_nest_field hollow = {"a", gar_type_of(GAR_LIST), true};
+    struct gar_error err = GAR_ERROR_INIT;
+    assert_null(gar_nest_intern(GAR_STRUCT, twice, 2, 0, &err));
+    assert_string_equal(err.message, "a struct has two fields 'a'; names must be distinct");
+    assert_null(gar_nest_intern(GAR_STRUCT, &nameless, 1, 0, NULL));
+    assert_null(gar_nest_intern(GAR_LIST, &hollow, 1, 0, NULL));
+    assert_null(gar_nest_intern(GAR_LIST, twice, 2, 0, NULL));
+    assert_null(gar_nest_intern(GAR_MAP, twice, 1, 0, NULL));
+    assert_null(gar_nest_intern(GAR_FIXED_LIST, twice, 1, -1, NULL));
+    assert_null(gar_nest_intern(GAR_INT64, twice, 1, 0, NULL));
+    struct gar_type deep = i64;
+    for (int32_t i = 0; i < GAR_NEST_DEPTH_MAX; i++) {
+        deep = list_of(deep);
+        assert_int_equal(gar_type_check(deep, NULL), GAR_OK);
+    }
+    assert_null(list_of(deep).nest);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +206,8 @@ int main(void)
         cmocka_unit_test(zones_are_interned),
         cmocka_unit_test(unknown_columns_name_near_ones),
         cmocka_unit_test(values_print),
+        cmocka_unit_test(nests_are_interned),
+        cmocka_unit_test(unfit_nests_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,6 +130,53 @@ static enum gar_status check_codes(const struct gar_column *column, struct gar_e
     return GAR_OK;
 }
 
+static enum gar_status check_entries(const struct gar_column *column, struct gar_error *err)
+{
+    const struct gar_list_entry *entries = column->values;
+    const int64_t items = column->children[0]->length;
+    for (int64_t i = 0; i < column->length; i++) {
+        const struct gar_list_entry e = entries[i];
+        if (e.offset < 0 || e.length < 0 || e.offset > items || e.length > items - e.offset) {
+            return fault(err, "a list outside its items", i);
+        }
+        if ((e.offset != 0 || e.length != 0) && gar_column_is_null(column, i)) {
+            return fault(err, "a null list with items", i);
+        }
+    }
+    return GAR_OK;
+}
+
+/* Children: as many as fields, FLAT, of the fields' types, as long as the rows ask for, and valid themselves. */
+static enum gar_status check_nested(const struct gar_column *column, struct gar_error *err)
+{
+    const struct gar_nest *nest = column->type.nest;
+    if (column->child_count != nest->count) {
+        return gar_error_set(err, GAR_ERR_FORMAT, "a nested column with %d children for %d fields",
+                             column->child_count, nest->count);
+    }
+    const bool has_entries = gar_type_width(column->type) > 0;
+    for (int32_t i = 0; i < nest->count; i++) {
+        const struct gar_column *child = column->children[i];
+        int64_t want = column->length;
+        if (has_entries) {
+            want = column->children[0] != NULL ? column->children[0]->length : -1;
+        } else if (column->type.id == GAR_FIXED_LIST &&
+                   __builtin_mul_overflow(column->length, (int64_t)nest->width, &want)) {
+            want = -1;
+        }
+        if (child == NULL || child->encoding != GAR_FLAT || child->length != want ||
+            !gar_type_equal(child->type, nest->fields[i].type)) {
+            return gar_error_set(err, GAR_ERR_FORMAT, "a nested column whose child %d does not fit",
+                                 i);
+        }
+        GAR_TRY(gar_column_validate(child, err));
+    }
+    if (column->type.id == GAR_MAP && gar_column_null_count(column->children[0]) != 0) {
+        return gar_error_set(err, GAR_ERR_FORMAT, "a map with null keys");
+    }
+    return has_entries ? check_entries(column, err) : GAR_OK;
+}
+
 static enum gar_status check_flat(const struct gar_column *column, struct gar_error *err)
 {
     if (column->type.id == GAR_BOOL) {
@@ -139,6 +186,9 @@ static enum gar_status check_flat(const struct gar_column *column, struct gar_er
     GAR_TRY(check_values(column, gar_type_width(column->type), err));
     if (gar_type_is_text(column->type)) {
         return check_views(column, err);
+    }
+    if (gar_type_is_nested(column->type)) {
+        return check_nested(column, err);
     }
     if (column->type.id == GAR_DECIMAL128) {
         return check_decimals(column, err);

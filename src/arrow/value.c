@@ -136,6 +136,10 @@ static enum gar_status parse_value(struct gar_type type, const char *data, int64
     case GAR_NULL:
     case GAR_STRING:
     case GAR_BINARY:
+    case GAR_LIST:
+    case GAR_FIXED_LIST:
+    case GAR_STRUCT:
+    case GAR_MAP:
     case GAR_TYPE_ID_COUNT: break;
     }
     return ok ? GAR_OK : GAR_ERR_VALUE;
@@ -198,6 +202,14 @@ enum gar_status gar_value_from_column(const struct gar_column *column, int64_t i
     case GAR_BINARY: {
         const uint8_t *data = gar_column_bytes_at(values, at, &bytes);
         return set_text(column->type, data, bytes, out, err);
+    }
+    case GAR_LIST:
+    case GAR_FIXED_LIST:
+    case GAR_STRUCT:
+    case GAR_MAP: {
+        char text[96];
+        return gar_error_set(err, GAR_ERR_UNSUPPORTED, "%s has no single values",
+                             gar_type_text(column->type, text, (int64_t)sizeof text));
     }
     case GAR_NULL:
     case GAR_TYPE_ID_COUNT: break;
@@ -317,6 +329,10 @@ static void append_scalar(struct gar_strbuf *out, const struct gar_value *value)
     case GAR_NULL:
     case GAR_STRING:
     case GAR_BINARY:
+    case GAR_LIST:
+    case GAR_FIXED_LIST:
+    case GAR_STRUCT:
+    case GAR_MAP:
     case GAR_TYPE_ID_COUNT: return;
     }
     gar_strbuf_append_n(out, text, bytes);
@@ -368,6 +384,10 @@ void gar_value_print(const struct gar_value *value, struct gar_strbuf *out)
     case GAR_FLOAT32:
     case GAR_FLOAT64:
     case GAR_DECIMAL128:
+    case GAR_LIST:
+    case GAR_FIXED_LIST:
+    case GAR_STRUCT:
+    case GAR_MAP:
     case GAR_TYPE_ID_COUNT: break;
     }
     gar_strbuf_append(out, word != NULL ? word : "");
@@ -450,6 +470,10 @@ int32_t gar_value_compare(const struct gar_value *a, const struct gar_value *b)
     case GAR_TIMESTAMP:
     case GAR_DURATION: return (a->i64 > b->i64) - (a->i64 < b->i64);
     case GAR_NULL:
+    case GAR_LIST:
+    case GAR_FIXED_LIST:
+    case GAR_STRUCT:
+    case GAR_MAP:
     case GAR_TYPE_ID_COUNT: break;
     }
     return 0;

@@ -98,6 +98,10 @@ static bool is_ordered_word(struct gar_type type)
     case GAR_FLOAT64:
     case GAR_STRING:
     case GAR_BINARY:
+    case GAR_LIST:
+    case GAR_FIXED_LIST:
+    case GAR_STRUCT:
+    case GAR_MAP:
     case GAR_TYPE_ID_COUNT: return false;
     }
     return false;

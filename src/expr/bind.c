@@ -239,6 +239,10 @@ bool gar_cast_exists(struct gar_type from, struct gar_type to)
     case GAR_TIME: return from.id == GAR_STRING || from.id == GAR_TIMESTAMP || from.id == GAR_INT64;
     case GAR_TIMESTAMP: return from.id == GAR_STRING || from.id == GAR_DATE || from.id == GAR_INT64;
     case GAR_DURATION: return from.id == GAR_INT64;
+    case GAR_LIST:
+    case GAR_FIXED_LIST:
+    case GAR_STRUCT:
+    case GAR_MAP:
     case GAR_TYPE_ID_COUNT: return false;
     }
     return false;

@@ -28,6 +28,10 @@ enum gar_lane gar_type_lane(struct gar_type type)
     case GAR_DECIMAL128:
     case GAR_STRING:
     case GAR_BINARY:
+    case GAR_LIST:
+    case GAR_FIXED_LIST:
+    case GAR_STRUCT:
+    case GAR_MAP:
     case GAR_TYPE_ID_COUNT: break;
     }
     return GAR_LANE_COUNT;
@@ -185,6 +189,10 @@ static int32_t format_lane(const struct gar_reg *reg, struct gar_type type, int6
     case GAR_NULL:
     case GAR_STRING:
     case GAR_BINARY:
+    case GAR_LIST:
+    case GAR_FIXED_LIST:
+    case GAR_STRUCT:
+    case GAR_MAP:
     case GAR_TYPE_ID_COUNT: break;
     }
     return 0;

@@ -92,6 +92,10 @@ int32_t gar_text_cell(const struct gar_column *column, int64_t row, char *out)
     case GAR_NULL:
     case GAR_STRING:
     case GAR_BINARY:
+    case GAR_LIST:
+    case GAR_FIXED_LIST:
+    case GAR_STRUCT:
+    case GAR_MAP:
     case GAR_TYPE_ID_COUNT: break;
     }
     return 0;

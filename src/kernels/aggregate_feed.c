@@ -157,6 +157,10 @@ static void convert_i64(struct gar_feed *feed, int64_t base, bool is_dense, int6
     case GAR_TIME:
     case GAR_TIMESTAMP:
     case GAR_DURATION:
+    case GAR_LIST:
+    case GAR_FIXED_LIST:
+    case GAR_STRUCT:
+    case GAR_MAP:
     case GAR_TYPE_ID_COUNT: CONVERT(int64_t, int64_t); break;
     }
 }

@@ -129,6 +129,10 @@ static void load_words(const struct gar_column *flat, const uint32_t *codes, int
     case GAR_TIME:
     case GAR_TIMESTAMP:
     case GAR_DURATION:
+    case GAR_LIST:
+    case GAR_FIXED_LIST:
+    case GAR_STRUCT:
+    case GAR_MAP:
     case GAR_TYPE_ID_COUNT: LOAD(uint64_t, AS_WORD); break;
     }
 }

@@ -104,6 +104,10 @@ static inline gar_u128 value_at(const struct gar_column *flat, int64_t place)
     case GAR_NULL:
     case GAR_STRING:
     case GAR_BINARY:
+    case GAR_LIST:
+    case GAR_FIXED_LIST:
+    case GAR_STRUCT:
+    case GAR_MAP:
     case GAR_TYPE_ID_COUNT: break;
     }
     return 0;

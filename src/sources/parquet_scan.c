@@ -960,6 +960,10 @@ static bool bound_number(const struct gar_value *value, double *out)
     case GAR_BOOL:
     case GAR_STRING:
     case GAR_BINARY:
+    case GAR_LIST:
+    case GAR_FIXED_LIST:
+    case GAR_STRUCT:
+    case GAR_MAP:
     case GAR_TYPE_ID_COUNT: return false;
     }
     return false;

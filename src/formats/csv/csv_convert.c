@@ -15,7 +15,7 @@
 
 bool csv_type_is_readable(struct gar_type type)
 {
-    return type.id < GAR_TYPE_ID_COUNT;
+    return type.id < GAR_TYPE_ID_COUNT && !gar_type_is_nested(type);
 }
 
 static int64_t values_bytes(struct gar_type type, int64_t rows)
@@ -300,6 +300,10 @@ static enum csv_problem store_value(struct gar_type type, const struct cell *cel
     case GAR_NULL: return CSV_NOT_A_VALUE;
     case GAR_STRING:
     case GAR_BINARY:
+    case GAR_LIST:
+    case GAR_FIXED_LIST:
+    case GAR_STRUCT:
+    case GAR_MAP:
     case GAR_TYPE_ID_COUNT: break;
     }
     return CSV_UNSUPPORTED_TYPE;
@@ -661,6 +665,10 @@ enum csv_problem csv_convert(const struct csv_rules *rules, const struct csv_fie
     case GAR_TIMESTAMP:
     case GAR_DURATION:
     case GAR_NULL: return convert_each(rules, fields, target, out_row, err);
+    case GAR_LIST:
+    case GAR_FIXED_LIST:
+    case GAR_STRUCT:
+    case GAR_MAP:
     case GAR_TYPE_ID_COUNT: break;
     }
     *out_row = 0;

@@ -133,6 +133,10 @@ static uint8_t arrow_kind(struct gar_type type)
     case GAR_TIMESTAMP: return ARROW_TIMESTAMP;
     case GAR_DURATION: return ARROW_DURATION;
     case GAR_NULL:
+    case GAR_LIST:
+    case GAR_FIXED_LIST:
+    case GAR_STRUCT:
+    case GAR_MAP:
     case GAR_TYPE_ID_COUNT: break;
     }
     return ARROW_NULL;

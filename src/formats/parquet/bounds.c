@@ -136,6 +136,10 @@ static bool load_fixed(const struct gar_parquet_column *column, struct stored fr
     case GAR_NULL:
     case GAR_STRING:
     case GAR_BINARY:
+    case GAR_LIST:
+    case GAR_FIXED_LIST:
+    case GAR_STRUCT:
+    case GAR_MAP:
     case GAR_TYPE_ID_COUNT: return false;
     }
     return true;

@@ -78,6 +78,10 @@ struct parquet_storage gar_parquet_storage_of(struct gar_type type)
         return (struct parquet_storage){GAR_PARQUET_INT64, 8, PARQUET_LOGICAL_TIMESTAMP, none};
     case GAR_DURATION:
         return (struct parquet_storage){GAR_PARQUET_INT64, 8, PARQUET_LOGICAL_NONE, none};
+    case GAR_LIST:
+    case GAR_FIXED_LIST:
+    case GAR_STRUCT:
+    case GAR_MAP:
     case GAR_TYPE_ID_COUNT: break;
     }
     return (struct parquet_storage){GAR_PARQUET_INT32, 4, PARQUET_LOGICAL_NULL, none};
@@ -206,6 +210,10 @@ static enum gar_status copy_values(const struct parquet_dense *dense,
     }
     case GAR_BOOL:
     case GAR_NULL:
+    case GAR_LIST:
+    case GAR_FIXED_LIST:
+    case GAR_STRUCT:
+    case GAR_MAP:
     case GAR_TYPE_ID_COUNT: break;
     }
     return GAR_OK;
