@@ -11,7 +11,13 @@ from gar import DataType, Window, col, functions
 
 TEXTS = ["", "a", "b", "ab", "a text of more than twelve bytes", "a text of more than twelve bytez"]
 TYPES = {"k": "int64", "v": "int64", "s": "string"}
+RULES = [
+    "fold_constants", "simplify", "push_filters", "push_limits", "merge_projects", "prune_columns", "count_rows",
+    "order_joins", "choose_build", "join_filters",
+]  # fmt: skip
 WAYS = [
+    *({"disabled_rules": rule} for rule in RULES),
+    {"disabled_rules": RULES, "enable_inline": False},
     {"default_morsel_size": 1},
     {"default_morsel_size": 3, "enable_inline": False},
     {"enable_inline": False, "spill_always": True},
@@ -202,6 +208,11 @@ def test_however_it_runs(left, right, plan):
     for way in WAYS:
         with gar.execution_config_ctx(**way):
             assert rows_of(both.gar.to_pydict()) == wanted, way
+
+
+def test_rules_that_there_are():
+    with pytest.raises(gar.GarValueError, match="no rule none; its rules are " + ", ".join(RULES)):
+        gar.set_execution_config(disabled_rules=["none"])
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
