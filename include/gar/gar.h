@@ -94,8 +94,8 @@ GAR_EXPERIMENTAL void gar_settings_init(struct gar_settings *settings);
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_session_default(struct gar_session **out,
                                                                   struct gar_error *err);
 /* Settings from the environment are the defaults: GAR_NUM_THREADS, GAR_IO_THREADS, GAR_MEMORY_LIMIT, GAR_MEMORY_KEEP,
- * GAR_DISABLE_RULES, GAR_SPILL_DIR, GAR_SPILL_LIMIT, GAR_SPILL=force (spill_always), GAR_MORSEL_ROWS, GAR_INLINE=0|1, GAR_COMPUTE_NICE,
- * GAR_IO_NICE, GAR_COMPUTE_BATCH=0|1, GAR_PROGRESS=0|1|auto, GAR_WATCHDOG_SECONDS,
+ * GAR_DISABLE_RULES, GAR_SPILL_DIR, GAR_SPILL_LIMIT, GAR_SPILL=force (spill_always), GAR_MORSEL_ROWS, GAR_INLINE=0|1,
+ * GAR_COMPUTE_NICE, GAR_IO_NICE, GAR_COMPUTE_BATCH=0|1, GAR_PROGRESS=0|1|auto, GAR_WATCHDOG_SECONDS,
  * GAR_FOOTER_CACHE (bytes of Parquet footers that the process keeps for files read again; default 16 MiB, 0: none); read
  * when the default session is made: GAR_TRACE=path (gar_trace_start), GAR_LOG=off|error|warning|info (gar_log_to). */
 GAR_EXPERIMENTAL GAR_MUST_USE enum gar_status gar_session_new(const struct gar_settings *settings,

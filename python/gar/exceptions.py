@@ -53,8 +53,10 @@ __all__ = [
 ]
 
 
-class WorkerTraceback(Exception):
+class WorkerTraceback(GarError):
     """The `__cause__` of an error from a worker process: the traceback of the exception there, as text."""
+
+    __module__ = "gar"
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

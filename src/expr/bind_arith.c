@@ -230,10 +230,14 @@ static enum gar_status bind_temporal(struct gar_binder *binder, const struct gar
     }
     struct gar_type type;
     if (op == GAR_OP_SUB && a_is_point && b_is_point && gar_type_common(a, b, true, &type)) {
-        const struct gar_type a_to = {GAR_TIMESTAMP, type.id == GAR_DATE ? GAR_SECOND : type.unit,
-                                      0, 0, a.id == GAR_TIMESTAMP ? a.zone : type.zone, NULL};
-        const struct gar_type b_to = {GAR_TIMESTAMP, a_to.unit, 0, 0,
-                                      b.id == GAR_TIMESTAMP ? b.zone : type.zone, NULL};
+        const struct gar_type a_to = {GAR_TIMESTAMP,
+                                      type.id == GAR_DATE ? GAR_SECOND : type.unit,
+                                      0,
+                                      0,
+                                      a.id == GAR_TIMESTAMP ? a.zone : type.zone,
+                                      NULL};
+        const struct gar_type b_to = {
+            GAR_TIMESTAMP, a_to.unit, 0, 0, b.id == GAR_TIMESTAMP ? b.zone : type.zone, NULL};
         GAR_TRY(gar_bound_cast(binder, args[0], a_to, false, &args[0], err));
         GAR_TRY(gar_bound_cast(binder, args[1], b_to, false, &args[1], err));
         return gar_bound_new(binder, op, gar_type_with_unit(GAR_DURATION, a_to.unit), args, 2, out,

@@ -2,8 +2,9 @@
 /* Aggregates that need rows themselves: percentile, mode, string_agg, first, last, arg_min, arg_max.
  *
  * A state keeps the columns it was given with a column of groups and, where order matters, one of places. Sealing joins
- * them and sorts the rows by group and by what the kind looks for; percentiles are selected from the values of a group. Of kinds that pick one row a group only candidates are
- * kept: rows are cut to the best of each group whenever there are many more than groups.
+ * them and sorts the rows by group and by what the kind looks for; percentiles are selected from the values of a group. Of
+ * kinds that pick one row a group only candidates are kept: rows are cut to the best of each group whenever there are many
+ * more than groups.
  *
  * Memory: all rows that are not null (percentile, mode, string_agg), else a few rows a group. */
 #include <math.h>

@@ -8,8 +8,8 @@
 int64_t gar_optimize_rule_count(void);
 const char *gar_optimize_rule_name(int64_t i);
 
-/* Is the text (NULL: none) a list of names of rules, with commas and blanks between? Errors: GAR_ERR_VALUE naming the word and the
- * rules that there are. */
+/* Is the text (NULL: none) a list of names of rules, with commas and blanks between? Errors: GAR_ERR_VALUE naming the word
+ * and the rules that there are. */
 GAR_MUST_USE enum gar_status gar_optimize_check_names(const char *names, struct gar_error *err);
 /* Applies all rules but those named in disabled (a list as above, or NULL). fired, if given, gets the names of
  * the rules that changed something, comma-separated. Results of the plan stay equal. Threads: any; never blocks. */
