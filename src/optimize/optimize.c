@@ -16,8 +16,9 @@ static const struct {
     {"fold_constants", gar_rule_fold_constants}, {"simplify", gar_rule_simplify},
     {"push_filters", gar_rule_push_filters},     {"push_limits", gar_rule_push_limits},
     {"merge_projects", gar_rule_merge_projects}, {"prune_columns", gar_rule_prune_columns},
-    {"count_rows", gar_rule_count_rows},         {"order_joins", gar_rule_order_joins},
-    {"choose_build", gar_rule_choose_build},     {"join_filters", gar_rule_join_filters},
+    {"split_sums", gar_rule_split_sums},         {"count_rows", gar_rule_count_rows},
+    {"order_joins", gar_rule_order_joins},       {"choose_build", gar_rule_choose_build},
+    {"join_filters", gar_rule_join_filters},
 };
 
 int64_t gar_optimize_rule_count(void)

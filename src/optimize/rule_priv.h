@@ -26,6 +26,9 @@ enum gar_status gar_rule_prune_columns(const struct gar_plan *plan, struct gar_p
 enum gar_status gar_rule_count_rows(const struct gar_plan *plan, struct gar_plan **out,
                                     struct gar_error *err);
 
+enum gar_status gar_rule_split_sums(const struct gar_plan *plan, struct gar_plan **out,
+                                    struct gar_error *err);
+
 enum gar_status gar_rule_choose_build(const struct gar_plan *plan, struct gar_plan **out,
                                       struct gar_error *err);
 

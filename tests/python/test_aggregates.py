@@ -180,3 +180,35 @@ def test_equal_values_do_not_vary(value):
     frame = gar.range(5000).select((col("id") % 3).alias("g"), (col("id") * 0 + value).alias("x"))
     for made in (frame.agg(col("x").var()), frame.groupby("g").agg(col("x").stddev()).select("x").distinct()):
         assert made.to_pydict() == {"x": [0.0]}
+
+
+def test_sums_of_shifted_values():
+    frame = gar.from_arrow(
+        pa.table(
+            {
+                "g": ["a", "b", "a", None],
+                "x": pa.array([1, None, -5, 32767], pa.int16()),
+                "u": pa.array([1, 2, 255, None], pa.uint8()),
+            }
+        )
+    )
+    exprs = [(col("x") + k).sum().alias(f"x{k}") for k in range(4)]
+    exprs += [
+        (7 + col("u")).sum().alias("a"),
+        (col("u") - 3).sum().alias("b"),
+        (col("u") + 1).sum().alias("c"),
+    ]
+    assert frame.agg(*exprs).to_pydict() == {
+        **{f"x{k}": [32763 + 3 * k] for k in range(4)},
+        "a": [258 + 21],
+        "b": [258 - 9],
+        "c": [258 + 3],
+    }
+    assert frame.groupby("g").agg(*exprs).sort("g").select("x1", "b").to_pydict() == {
+        "x1": [-2, None, 32768],
+        "b": [250, -1, None],
+    }
+    with pytest.raises(gar.GarOverflowError):
+        gar.from_arrow(pa.table({"i": pa.array([2**31 - 1], pa.int32())})).agg(
+            *[(col("i") + k).sum().alias(f"i{k}") for k in range(4)]
+        ).collect()

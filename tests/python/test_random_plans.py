@@ -12,7 +12,7 @@ from gar import DataType, Window, col, functions
 TEXTS = ["", "a", "b", "ab", "a text of more than twelve bytes", "a text of more than twelve bytez"]
 TYPES = {"k": "int64", "v": "int64", "s": "string"}
 RULES = [
-    "fold_constants", "simplify", "push_filters", "push_limits", "merge_projects", "prune_columns", "count_rows",
+    "fold_constants", "simplify", "push_filters", "push_limits", "merge_projects", "prune_columns", "split_sums", "count_rows",
     "order_joins", "choose_build", "join_filters",
 ]  # fmt: skip
 WAYS = [
