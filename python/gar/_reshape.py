@@ -127,18 +127,25 @@ def pivot(
         raise _native.GarValueError(
             f"pivot: agg_fn is one of {', '.join(AGGREGATES)}, got {_checks.shown(agg_fn)}"
         )
-    key_names = df.select(*keys).column_names
-    label = free_name("label", df)
-    result = free_name("result", df)
+    keyed = df.select(*keys)
+    key_names = keyed.column_names
+    label = free_name("label", df, keyed)
+    result = free_name("result", df, keyed)
     cells = df.groupby(*keys, pivot_by.alias(label)).agg(function().alias(result))
     if names is None:
         found = cells.select(label).distinct().sort(label).to_pydict()[label]
     else:
         found = list(_checks.items("names", names))
+    texts = [str(name) for name in found]
+    for text in texts:
+        if text in key_names or texts.count(text) > 1:
+            raise _native.GarValueError(
+                f"pivot: two columns would be named {text!r}; rename the key, or make the values of pivot_col differ as text"
+            )
     made = []
-    for name in found:
-        is_it = col(label).is_null() if name is None else col(label) == lit(name)
-        made.append(when(is_it, col(result)).otherwise(None).any_value().alias(str(name)))
+    for name, text in zip(found, texts, strict=True):
+        is_it = col(label).eq_null_safe(lit(name)) if name == name else col(label).is_nan()
+        made.append(when(is_it, col(result)).otherwise(None).any_value().alias(text))
     groups = cells.groupby(*key_names)
     return groups.agg(*made) if made else cells.select(*key_names).distinct()
 

@@ -419,7 +419,8 @@ class DataFrame:
     ) -> DataFrame:
         """For each row and each of the values columns (by default all that are not ids) a row: ids, the column's name, its value.
 
-        Values come out in a type that holds all of them."""
+        Values come out in the type in which expressions meet: integers of any width as the widest of them, integers beside
+        floats as float64, which rounds beyond 2**53."""
         made: DataFrame = _reshaped().unpivot(self, ids, values, variable_name, value_name)
         return made
 

@@ -195,6 +195,8 @@ class Series:
     # ---- computing: by the engine, over a frame of these columns
 
     def _eval(self, make: Callable[..., Any], *others: Any) -> Series:
+        from gar import expressions  # noqa: F401 (a worker has none yet: it gives expressions their methods)
+
         names = ["a", *(f"b{i}" for i, other in enumerate(others) if isinstance(other, Series))]
         arrays = [self._array, *(other._array for other in others if isinstance(other, Series))]
         columns = iter(_native.column(name) for name in names)

@@ -353,9 +353,11 @@ struct gar_query {
 
 /* May operators put rows on disk? */
 bool gar_query_may_spill(const struct gar_query *query);
-/* Shall an operator that is about to take `bytes` more spill instead? When that would leave less than an eighth of the
+/* Shall an operator that is about to take `bytes` more spill instead? When that would leave less than a quarter of the
  * memory limit to the others, or always, for tests. Never when nothing may be spilled. Threads: any. */
 bool gar_query_is_short(const struct gar_query *query, int64_t bytes);
+/* Is so much of the memory in use that no more should be begun beside what is at work? Threads: any. */
+bool gar_query_is_crowded(const struct gar_query *query);
 /* For constructors of operators: memory of the query that is counted for this operator. Owns: the profile. */
 GAR_MUST_USE GAR_INLINE enum gar_status gar_query_op_memory(struct gar_query *query,
                                                             struct gar_memory **out,

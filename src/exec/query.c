@@ -24,7 +24,8 @@ enum {
     NARROW_ROWS = 200000,   /* few bytes, but many rows: not inline */
     HAND_OVER_FACTOR = 2,   /* an estimate may be wrong by so much before an inline query moves */
     STREAM_BYTES = 4 << 20, /* of batches that wait for the consumer */
-    OTHERS_SHARE = 8,       /* one part in so many of the memory limit is left to other operators */
+    OTHERS_SHARE = 4,       /* one part in so many of the memory limit is left to other operators */
+    BEGIN_SHARE = 2,        /* with less left than one part in so many no further unit is begun */
     INTERRUPT_JOBS = 64,    /* inline: look at the caller's signals once in so many jobs */
 };
 
@@ -109,6 +110,13 @@ bool gar_query_is_short(const struct gar_query *query, int64_t bytes)
     }
     const int64_t room = gar_memory_room(query->memory, &limit);
     return query->spills_always || room - bytes < limit / OTHERS_SHARE;
+}
+
+bool gar_query_is_crowded(const struct gar_query *query)
+{
+    int64_t limit = 0;
+    const int64_t room = gar_memory_room(query->memory, &limit);
+    return limit != INT64_MAX && room < limit / BEGIN_SHARE;
 }
 
 /* Few rows, or few bytes; -1: unknown. */

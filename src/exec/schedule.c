@@ -413,6 +413,9 @@ static bool keeps_order(const struct gar_pipeline *p)
 
 int64_t gar_pipeline_room(const struct gar_pipeline *p)
 {
+    if (p->held_units > 0 && gar_query_is_crowded(p->query)) {
+        return 0; /* what is under way gives memory back, and asks again */
+    }
     return p->window - (keeps_order(p) ? p->seq_next - p->seq_head : p->held_units);
 }
 

@@ -106,6 +106,43 @@ static enum gar_status read_offset(struct gar_parser *p, int64_t at, const struc
     return GAR_OK;
 }
 
+static bool is_plain_interval(const struct gar_expr *value)
+{
+    if (value->kind != GAR_EXPR_CALL || value->arg_count != 3 ||
+        strcmp(gar_function_info(value->function)->name, "interval") != 0) {
+        return false;
+    }
+    for (int64_t i = 0; i < 3; i++) {
+        const struct gar_value *part = &value->args[i]->value;
+        if (value->args[i]->kind != GAR_EXPR_LITERAL || part->type.id != GAR_INT64 ||
+            part->i64 == INT64_MIN) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* -value; value is taken over. An interval has its parts negated: there is no arithmetic of intervals alone. */
+static enum gar_status negate(struct gar_parser *p, struct gar_expr *value, struct gar_expr **out)
+{
+    if (!is_plain_interval(value)) {
+        return gar_parser_call(p, "negate", &value, 1, out);
+    }
+    struct gar_expr *parts[3] = {NULL, NULL, NULL};
+    enum gar_status status = GAR_OK;
+    for (int64_t i = 0; i < 3 && status == GAR_OK; i++) {
+        status = gar_parser_literal_i64(p, -value->args[i]->value.i64, &parts[i]);
+    }
+    if (status == GAR_OK) {
+        status = gar_expr_new_call_by_name("interval", parts, 3, out, p->err);
+    }
+    for (int64_t i = 0; i < 3; i++) {
+        gar_expr_unref(parts[i]);
+    }
+    gar_expr_unref(value);
+    return status;
+}
+
 /* UNBOUNDED PRECEDING | UNBOUNDED FOLLOWING | CURRENT ROW | value PRECEDING | value FOLLOWING. */
 static enum gar_status parse_bound(struct gar_parser *p, enum gar_window_frame frame,
                                    enum gar_bound_kind *out_kind, int64_t *out_rows,
@@ -140,7 +177,7 @@ static enum gar_status parse_bound(struct gar_parser *p, enum gar_window_frame f
         return status;
     }
     if (is_before) {
-        return gar_parser_call(p, "negate", &value, 1, out_value);
+        return negate(p, value, out_value);
     }
     *out_value = value;
     return GAR_OK;

@@ -146,6 +146,29 @@ def test_pivot_names_and_nulls():
         frame.pivot([], "p", "v", "sum")
 
 
+def test_pivot_of_odd_values():
+    nan = float("nan")
+    frame = gar.from_pydict({"g": [1, 1, 2], "p": [nan, 1.0, nan], "v": [1, 2, 3]})
+    assert frame.pivot("g", "p", "v", "sum").sort("g").to_pydict() == {
+        "g": [1, 2],
+        "1.0": [2, None],
+        "nan": [1, 3],
+    }
+    assert frame.pivot("g", "p", "v", "sum", names=[nan]).sort("g").to_pydict() == {
+        "g": [1, 2],
+        "nan": [1, 3],
+    }
+    renamed = frame.pivot(col("g").alias("result"), "p", "v", "sum").sort("result")
+    assert renamed.column_names == ["result", "1.0", "nan"]
+    same = gar.from_pydict({"g": [1, 1], "p": [None, "None"], "v": [1, 2]})
+    for call in (
+        lambda: same.pivot("g", "p", "v", "sum"),
+        lambda: same.pivot("g", "p", "v", "sum", names=["g"]),
+    ):
+        with pytest.raises(gar.GarValueError, match="two columns would be named"):
+            call()
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

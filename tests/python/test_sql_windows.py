@@ -3,6 +3,7 @@
 
 import itertools
 import random
+from datetime import date
 
 import duckdb
 import pyarrow as pa
@@ -125,6 +126,14 @@ def test_groups_and_exclusions_in_python():
         "others": [30, 29, 27, 23, 15],
         "first": [2, 1, 1, 4, 4],
     }
+
+
+def test_range_of_an_interval():
+    frame = gar.from_pydict(
+        {"d": [date(2024, 1, 31), date(2024, 2, 29), date(2024, 3, 30), date(2024, 5, 1)]}
+    )
+    text = "count(*) over (order by d range between interval '1' month preceding and current row)"
+    assert frame.select("d", gar.sql_expr(text).alias("n")).sort("d").to_pydict()["n"] == [1, 2, 2, 1]
 
 
 def test_min_periods_count_what_is_left():

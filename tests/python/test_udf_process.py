@@ -369,3 +369,17 @@ def test_pools_in_profiles(capsys):
     made = model(max_concurrency=2)(by=5)
     numbers(100).select(made.add(col("a"))).explain(analyze=True)
     assert "actors of Model.add: 2, ready 0, busy 0; rows 100, restarts 0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint64", "float32", "float64"])
+def test_results_are_cast_to_the_type_that_is_declared(dtype):
+    one = gar.func(return_dtype=dtype, use_process=True)(lambda x: x + 1)
+    made = gar.range(3).select(one(col("id")).alias("x"))
+    assert str(made.schema()["x"].dtype) == dtype
+    assert made.to_pydict() == {"x": [1, 2, 3]}
+
+
+def test_a_result_that_does_not_fit_is_named():
+    large = gar.func(return_dtype="int32", use_process=True)(lambda x: 2**40)
+    with pytest.raises(gar.GarError, match="1099511627776"):
+        gar.range(2).select(large(col("id"))).collect()

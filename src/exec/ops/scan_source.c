@@ -154,6 +154,9 @@ static int64_t ahead_of(const struct scan_source *source, const struct gar_query
     if (source->scan->unit_bytes > 0) {
         ahead = gar_min_i64(ahead, gar_max_i64(AHEAD_BYTES / source->scan->unit_bytes, AHEAD_MIN));
     }
+    if (gar_query_is_crowded(query)) {
+        ahead = 1; /* then as many as are given back */
+    }
     const struct gar_pipeline *pipeline = query->current;
     const bool is_bounded =
         pipeline != NULL && (pipeline->range.take >= 0 || pipeline->pace.is_on || query->is_inline);
