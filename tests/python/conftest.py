@@ -93,6 +93,13 @@ def warm_engine():
     assert grown <= HEAP_SESSION_BYTES, f"the engine's heap grew by {grown} bytes over all tests"
 
 
+@pytest.fixture(scope="session")
+def spawner():
+    """What the first pool of worker processes starts stays: modules that use pools have it before their first census."""
+    first = gar.func(lambda a: a, return_dtype="int64", use_process=True)
+    gar.from_pydict({"a": [1]}).select(first(gar.col("a"))).collect()
+
+
 def thread_names():
     """How many threads bear each name, pool threads apart."""
     names = {}

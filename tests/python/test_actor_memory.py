@@ -13,6 +13,7 @@ from gar.exceptions import GarError
 
 pytest.importorskip("cloudpickle")
 HANG_S = 120
+pytestmark = pytest.mark.usefixtures("spawner")
 
 
 def hoard(mib, **options):

@@ -18,11 +18,7 @@ pytest.importorskip("cloudpickle")
 HANG_S = 60
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _spawner():
-    """What the first pool of a process starts stays: it is there before the census of the first test."""
-    first = gar.func(lambda a: a, return_dtype="int64", use_process=True)
-    gar.from_pydict({"a": [1]}).select(first(col("a"))).collect()
+pytestmark = pytest.mark.usefixtures("spawner")
 
 
 def numbers(count=100):
