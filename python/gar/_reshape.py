@@ -144,7 +144,8 @@ def pivot(
             )
     made = []
     for name, text in zip(found, texts, strict=True):
-        is_it = col(label).eq_null_safe(lit(name)) if name == name else col(label).is_nan()
+        is_nan = isinstance(name, float) and name != name
+        is_it = col(label).is_nan() if is_nan else col(label).eq_null_safe(lit(name))
         made.append(when(is_it, col(result)).otherwise(None).any_value().alias(text))
     groups = cells.groupby(*key_names)
     return groups.agg(*made) if made else cells.select(*key_names).distinct()
