@@ -117,7 +117,7 @@ static void write_spans(void *context)
 static void test_threads(void **context)
 {
     (void)context;
-    enum { WRITERS = 4, TRACES = 30 };
+    enum { WRITERS = 3, TRACES = 6 };
     struct writer writers[WRITERS];
     int32_t stop = 0;
     const int64_t blocks = gar_alloc_live_blocks();
